@@ -22,6 +22,7 @@ from anabranch.compiled import compiled
 from anabranch.constrain.analysis import TIGHT
 from anabranch.constrain.kernel.store import candidates, keep, new_store
 from anabranch.constrain.kernel.tables import Events, Graph
+from anabranch.transport.limits import MAX_ANSWERS
 from benchmarks.constrain.data import Measurements
 from benchmarks.constrain.queries import Query
 from benchmarks.constrain.run import InProcess
@@ -56,7 +57,7 @@ class KeptEvents:
         """Run the queries and return their events."""
         run = InProcess(measurements, queries, TIGHT)
         events = run.kernel_events(*run.roles())
-        for _ in run.run(events).solutions():
+        for _ in run.run(events).solutions(MAX_ANSWERS):
             pass
         points, rows = events.events[:-1], measurements.events
         positions = np.stack([points["x"], points["y"], points["z"]], axis=1)

@@ -14,6 +14,7 @@ from anabranch.constrain.kernel.tables import Events, Graph
 from anabranch.events.batch import Batch
 from anabranch.events.roles import roles_of
 from anabranch.events.table import EventTable
+from anabranch.transport.limits import MAX_ANSWERS
 from benchmarks.constrain.data import Measurements
 from benchmarks.constrain.queries import Query, query_names, workbook
 from benchmarks.engines import make_job
@@ -57,6 +58,6 @@ class InProcess:
     def alert_counts(self) -> np.ndarray:
         """Return the number of alerts of each query."""
         counts = np.zeros(self.n_queries, np.int64)
-        for query, alerts in self.run(self.kernel_events(*self.roles())).solutions():
+        for query, alerts in self.run(self.kernel_events(*self.roles())).solutions(MAX_ANSWERS):
             counts[query] += len(alerts)
         return counts

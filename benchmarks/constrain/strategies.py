@@ -10,6 +10,7 @@ import numpy as np
 
 from anabranch.constrain.analysis import STRATEGIES, TIGHT
 from anabranch.splitmix import mix_all
+from anabranch.transport.limits import MAX_ANSWERS
 from benchmarks.constrain.data import Measurements
 from benchmarks.constrain.queries import Query
 from benchmarks.constrain.run import InProcess
@@ -59,7 +60,7 @@ def _alerts(run: InProcess) -> tuple[Alerts, int]:
     """Return all alerts, and the maximum number of events kept; this also compiles the kernel."""
     events = run.kernel_events(*run.roles())
     kernel = run.run(events)
-    alerts = list(kernel.solutions())
+    alerts = list(kernel.solutions(MAX_ANSWERS))
     return alerts, kernel.peak(np.ones(len(events.events), np.bool_))
 
 
@@ -80,7 +81,7 @@ def _seconds(run: InProcess) -> float:
     # A run writes to its events, so each run has its own.
     events = run.kernel_events(*roles)
     start = time.process_time()
-    for _ in run.run(events).solutions():
+    for _ in run.run(events).solutions(MAX_ANSWERS):
         pass
     return seconds + time.process_time() - start
 

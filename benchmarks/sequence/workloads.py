@@ -25,6 +25,7 @@ from anabranch.sequence.kernel.search import SearchResult
 from anabranch.sequence.kernel.search import search as find
 from anabranch.sequence.matching import Matcher, Matches
 from anabranch.sequence.programs import matrix_of
+from anabranch.transport.limits import MAX_ANSWERS, AnswerLimit
 from anabranch.transport.operator import Outcome
 from benchmarks.engines import make_job, packets_of, step_to_end
 
@@ -170,13 +171,17 @@ class InProcess:
         matcher = Matcher(self.batch, {}, inf)
         alive = np.zeros(len(matcher.roles), np.bool_)
         roles = np.arange(len(matcher.roles))
-        return matcher.matches(self.analysis, self.search, roles, 0, alive, NOTHING_ANSWERED, bounded)
+        limit = AnswerLimit(QUERY, MAX_ANSWERS, "")
+        return matcher.matches(self.analysis, self.search, roles, 0, alive, NOTHING_ANSWERED, limit, bounded)
 
     def kernel(self, bounded: bool = True) -> SearchResult:
         """Run the kernel alone: lists and the search."""
         component, event, group, n_groups, t, chances, fresh, conditions, keyed = self._arrays
         lists = make_lists(component, event, group, np.arange(len(event)), keyed, n_groups)
-        return find(self.search.scores, conditions, lists, t, chances, fresh, NOTHING_ANSWERED, bounded, False, False)
+        return find(
+            self.search.scores, conditions, lists, t, chances, fresh, NOTHING_ANSWERED, bounded, False, False,
+            MAX_ANSWERS,
+        )  # fmt: skip
 
     @cached_property
     def _arrays(self) -> tuple:

@@ -2,7 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from anabranch.errors import AnabranchError, DataError, InputWarning, NotYetBuilt, StateError, TooLarge, WorkbookError
+from anabranch.errors import (
+    AnabranchError,
+    DataError,
+    InputWarning,
+    NotYetBuilt,
+    StateError,
+    TooLarge,
+    TooManyAnswers,
+    WorkbookError,
+)
 
 if TYPE_CHECKING:
     from anabranch.session import Session, ask
@@ -15,6 +24,7 @@ __all__ = [
     "Session",
     "StateError",
     "TooLarge",
+    "TooManyAnswers",
     "WorkbookError",
     "ask",
 ]

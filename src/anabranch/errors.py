@@ -138,6 +138,12 @@ class CostlySetting(UserWarning):
     """A setting of the Spark session makes queries slow. The answers are the same."""
 
 
+class TooManyAnswers(AnabranchError):
+    """A query has more answers in one step of a bucket than it may have; the message begins with its name."""
+
+    code = "too-many-answers"
+
+
 class TooLarge(AnabranchError):
     """An exact answer would exceed the size limits; the message has the size."""
 

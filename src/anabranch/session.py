@@ -38,6 +38,7 @@ from anabranch.runtime.sources.files import local_folder
 from anabranch.runtime.sources.local_rows import local_table
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.workspace import Workspace
+from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Counts
 
 
@@ -52,6 +53,13 @@ def ask(query: str, /, **inputs: Any) -> DataFrame:
     """
     spark = next((source.sparkSession for source in inputs.values() if isinstance(source, DataFrame)), None)
     return Session(spark).ask(query, **inputs)
+
+
+def _checked(max_answers: int) -> int:
+    """A limit on answers, which is at least 1."""
+    if max_answers < 1:
+        raise AnabranchError(f"max_answers is at least 1, not {max_answers}")
+    return max_answers
 
 
 def _table(source: Any, name: str) -> pa.Table:
@@ -73,6 +81,10 @@ class Session:
     partitions : int, optional
         The number of partitions of a run, which limits its parallelism. The default is a few per core in batch, more
         for large inputs, and one per core in streaming.
+    max_answers : int, optional
+        How many answers a query may have in one step of a bucket, which is the whole run in batch. A query with more
+        fails (`TooManyAnswers`), before they fill the memory. `run`, `run_all`, `start` and `start_together` can change
+        it.
 
     Examples
     --------
@@ -88,12 +100,14 @@ class Session:
         spark: SparkSession | None = None,
         start: Callable[[], SparkSession] = make_session,
         partitions: int | None = None,
+        max_answers: int = MAX_ANSWERS,
     ) -> None:
         if partitions is not None and partitions < 1:
             raise AnabranchError(f"a query needs at least 1 partition, not {partitions}")
         self._spark = spark
         self._start_spark = start
         self._partitions = partitions
+        self._max_answers = _checked(max_answers)
         self._workspace = Workspace(lambda: self.spark, lambda name: self.run(name))
         self._runs = Runs(self.catalog, self._workspace.bindings)
 
@@ -183,7 +197,7 @@ class Session:
         asked = [statement for statement in workbook.statements if isinstance(statement, nodes.CreateQuery)]
         if len(asked) != 1:
             raise AnabranchError(f"ask takes one query, and this text has {len(asked)}; use execute and run_all")
-        copy = Session(self._spark, lambda: self.spark, self._partitions)
+        copy = Session(self._spark, lambda: self.spark, self._partitions, self._max_answers)
         copy._workspace.copy_from(self._workspace)
         copy._workspace.declare_with_inputs(workbook, query, inputs)
         return copy.run(asked[0].name)
@@ -226,7 +240,7 @@ class Session:
 
     # ------------------------------------------------------------ batch
 
-    def run(self, name: str, strict: bool = False, counter: Any = None) -> DataFrame:
+    def run(self, name: str, strict: bool = False, counter: Any = None, max_answers: int | None = None) -> DataFrame:
         """The answers of a query over the archive, as a lazy DataFrame; every row has its probability.
 
         Parameters
@@ -235,34 +249,50 @@ class Session:
             Fail on the first invalid row instead of quarantining it.
         counter : RowCounter, optional
             Counts rows as they are read, for a progress bar.
+        max_answers : int, optional
+            Overrides that of the session.
         """
         query = self.catalog.require_query(name)
         with self._workspace.errors_of(query.name):
-            resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, [query])
+            resolved = self._resolve([query], max_answers)
             run = execution.run_batch(self.spark, resolved.job, resolved.sources, self._partitions, strict, counter)
         self._runs.add(query, run)
         return run.answers
 
     def run_all(
-        self, names: Sequence[str] | None = None, strict: bool = False, counter: Any = None
+        self,
+        names: Sequence[str] | None = None,
+        strict: bool = False,
+        counter: Any = None,
+        max_answers: int | None = None,
     ) -> dict[str, DataFrame]:
         """The answers of several queries; the default is all.
 
         Queries of one kind over the same streams share one pass: they are run at once, and Spark caches their answers
-        until `release` is called. The answers of all others are lazy, as those of `run`.
+        until `release` is called. The answers of all others are lazy, as those of `run`. If a query has more than
+        `max_answers`, its pass fails; the error begins with its name.
         """
         queries = self.catalog.queries() if names is None else [self.catalog.require_query(name) for name in names]
         answers: dict[str, DataFrame] = {}
         for group in self.groups(queries):
             if len(group) == 1:
-                answers[group[0].name] = self.run(group[0].name, strict, counter)
+                answers[group[0].name] = self.run(group[0].name, strict, counter, max_answers)
             else:
-                answers |= self._run_group(group, strict, counter)
+                answers |= self._run_group(group, strict, counter, max_answers)
         return {query.name: answers[query.name] for query in queries}
 
-    def _run_group(self, queries: Sequence[Query], strict: bool, counter: Any) -> dict[str, DataFrame]:
+    def _resolve(
+        self, queries: Sequence[Query], max_answers: int | None, checkpoint: Checkpoint | None = None
+    ) -> execution.Resolved:
+        """A group of queries with their job; with a checkpoint, for live inputs."""
+        most = self._max_answers if max_answers is None else _checked(max_answers)
+        return execution.resolve(self._workspace.planner, self._workspace.bindings, queries, checkpoint, most)
+
+    def _run_group(
+        self, queries: Sequence[Query], strict: bool, counter: Any, max_answers: int | None
+    ) -> dict[str, DataFrame]:
         with self._workspace.errors_of(queries[0].name):
-            resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, queries)
+            resolved = self._resolve(queries, max_answers)
             run = execution.run_batch(self.spark, resolved.job, resolved.sources, self._partitions, strict, counter)
         return self._runs.add_group(queries, run, resolved)
 
@@ -391,6 +421,7 @@ class Session:
         trigger: dict[str, Any] | None = None,
         max_files: int | None = None,
         strict: bool = False,
+        max_answers: int | None = None,
     ) -> StreamingQuery:
         """Start a query on live inputs.
 
@@ -410,11 +441,14 @@ class Session:
             The maximum number of new files per micro-batch.
         strict : bool
             Fail on the first invalid or late row instead of quarantining it.
+        max_answers : int, optional
+            How many answers the query may have in one step of a bucket; overrides that of the session.
         """
         if (output is None) == (foreach_batch is None):
             raise AnabranchError("start takes either an output folder or a foreach_batch function")
         sink = to_function(foreach_batch) if foreach_batch else AnswerFiles([str(output)], file_format)
-        return self._start([self.catalog.require_query(name)], checkpoint, sink, trigger, max_files, strict)
+        queries = [self.catalog.require_query(name)]
+        return self._start(queries, checkpoint, sink, trigger, max_files, strict, max_answers)
 
     def start_together(
         self,
@@ -425,6 +459,7 @@ class Session:
         trigger: dict[str, Any] | None = None,
         max_files: int | None = None,
         strict: bool = False,
+        max_answers: int | None = None,
     ) -> StreamingQuery:
         """Start a group of queries that share one pass over their streams (see `groups`), each with its output folder.
 
@@ -437,17 +472,18 @@ class Session:
             raise AnabranchError(f"{', '.join(names)} cannot share a pass; start each of Session.groups by itself")
         if len(outputs) != len(queries):
             raise AnabranchError(f"{len(queries)} queries have {len(outputs)} output folders; pass one for each query")
-        return self._start(queries, checkpoint, AnswerFiles(outputs, file_format), trigger, max_files, strict)
+        sink = AnswerFiles(outputs, file_format)
+        return self._start(queries, checkpoint, sink, trigger, max_files, strict, max_answers)
 
     def _start(
         self, queries: Sequence[Query], folder: str, output: streaming.Output, trigger: dict[str, Any] | None,
-        max_files: int | None, strict: bool,
+        max_files: int | None, strict: bool, max_answers: int | None,
     ) -> StreamingQuery:  # fmt: skip
         runs = (self._runs.find(query) for query in queries)
         counts = next((run.counts for run in runs if isinstance(run, streaming.StreamRun)), Counts())
         with self._workspace.errors_of(queries[0].name):
             checkpoint = Checkpoint(local_folder(folder))
-            resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, queries, checkpoint)
+            resolved = self._resolve(queries, max_answers, checkpoint)
             with checkpoint.lock() as lock:
                 run = execution.start_stream(
                     self.spark, resolved, checkpoint, output, self._partitions, trigger, max_files, strict, counts

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from anabranch.cli.messages import RunFailed
 from anabranch.cli.supervision import Supervisor, Watched
-from anabranch.errors import AnabranchError, DataError, SparkEnded, StateError
+from anabranch.errors import AnabranchError, DataError, SparkEnded, StateError, TooManyAnswers
 
 
 @dataclass
@@ -115,7 +115,12 @@ def test_pauses_between_restarts_double_and_begin_anew_after_a_stable_time(capsy
 
 @pytest.mark.parametrize(
     "error",
-    [DataError("invalid row"), StateError("the checkpoint belongs to another query"), SparkEnded("Java has ended")],
+    [
+        DataError("invalid row"),
+        StateError("the checkpoint belongs to another query"),
+        SparkEnded("Java has ended"),
+        TooManyAnswers("q: more than 10 answers"),
+    ],
 )
 def test_errors_that_would_come_again_are_not_retried(error: Exception) -> None:
     query = Query("one")
@@ -142,3 +147,24 @@ def test_a_start_on_a_busy_machine_is_retried_a_few_times() -> None:
     while supervisor.poll():
         clock.now += 60
     assert len(hopeless.refusals) == 10 - 6
+
+
+def test_a_stream_goes_on_without_a_query_that_has_too_many_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    query, left_out = Query("one and 1 more"), []
+
+    def leave_out(error: RunFailed) -> bool:
+        left_out.append(str(error.reason))
+        return len(left_out) == 1
+
+    clock = Clock()
+    supervisor = Supervisor([replace(query.watched(), leave_out=leave_out)], False, clock)
+    supervisor.start()
+    query.streams[0].error = TooManyAnswers("q: more than 10 answers")
+    assert supervisor.poll()
+    assert capsys.readouterr().err.endswith("q: more than 10 answers; the other queries of its pass go on\n")
+    assert supervisor.poll()
+    assert len(query.streams) == 2, "it is restarted at once"
+    assert [watched.name for watched in supervisor.failed] == ["one and 1 more"], "the exit status is 1"
+    query.streams[1].error = TooManyAnswers("p: more than 10 answers")
+    assert not supervisor.poll()
+    assert left_out == ["q: more than 10 answers", "p: more than 10 answers"]

@@ -68,13 +68,13 @@ from tests.oracles.occurrence import occurrence_score
 from tests.untraced import untraced
 
 #: `t`, `t_start`, `probability`, the row of each positive component by its label (None: missing), and `status` with
-#: EMIT EXPIRED.
+#: EMIT EXPIRED and EMIT EARLY.
 Match = dict[str, Any]
 #: The events of components, by the name of the component in lower case.
 Chosen = Mapping[str, Event]
 
 MATCHED, EXPIRED = "matched", "expired"
-BEST, NEXT = "best", "next"
+BEST, NEXT, EARLY = "best", "next", "early"
 
 #: The relative difference up to which probabilities are equal.
 ROUNDING = 1e-12
@@ -148,7 +148,7 @@ class Candidate:
             answer[component.label] = event and event.row
             if run is not None:
                 answer[component.label] = {"count": len(run), "first": run[0].row, "last": run[-1].row}
-        return {**answer, "status": self.status} if EXPIRED in query.emit else answer
+        return {**answer, "status": self.status} if {EXPIRED, EARLY} & query.emit else answer
 
 
 @untraced

@@ -41,7 +41,7 @@ class SequenceRun(local.LocalRun):
                     ends = {"first": answer[component.label], "last": of_stream.pop(0)}
                     answer[component.label] = {"count": row["counts"].pop(0), **ends}
         assert not any(events)
-        if "expired" in bound.emit:
+        if {"expired", "early"} & bound.emit:
             answer["status"] = row["status"]
         return answer
 

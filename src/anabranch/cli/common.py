@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 from anabranch.catalog import Catalog, Query, Stream
 from anabranch.cli.messages import RunFailed, say
-from anabranch.errors import AnabranchError, WorkbookError
+from anabranch.errors import AnabranchError, TooManyAnswers, WorkbookError
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 from anabranch.planning.planner import Planner
@@ -37,6 +37,7 @@ def open_workbook(
     master: str | None = None,
     verbose: bool = False,
     once: bool = False,
+    max_answers: int | None = None,
 ) -> Session:
     """A session with the statements of a workbook, if any, and its inputs. Spark is started on first use.
 
@@ -44,8 +45,12 @@ def open_workbook(
     """
     from anabranch.runtime.spark import make_session
     from anabranch.session import Session
+    from anabranch.transport.limits import MAX_ANSWERS
 
-    session = Session(start=lambda: make_session(master, verbose, short=once and session.has_small_inputs()))
+    session = Session(
+        start=lambda: make_session(master, verbose, short=once and session.has_small_inputs()),
+        max_answers=max_answers or MAX_ANSWERS,
+    )
     if workbook is not None:
         session.execute_file(workbook)
     for argument in inputs or ():
@@ -80,8 +85,11 @@ def runnable_queries(session: Session, workbook: str, names: list[str] | None) -
 
 
 @contextmanager
-def failures_of(workbook: str, query: Query | Stream) -> Iterator[None]:
-    """Add the location of the query, or of the stream, in the workbook to the error of a failed run."""
+def failures_of(workbook: str, *entries: Query | Stream) -> Iterator[None]:
+    """Add a location in the workbook to the error of a failed run of queries, or of a stream.
+
+    It is that of the query with too many answers, if this is the reason, and otherwise that of the first.
+    """
     from anabranch.runtime.failures import translate
 
     try:
@@ -89,8 +97,46 @@ def failures_of(workbook: str, query: Query | Stream) -> Iterator[None]:
     except (WorkbookError, BrokenPipeError):
         raise
     except Exception as error:
-        span, reason = query.declaration.span, translate(error)
-        raise RunFailed(f"{workbook}:{span.line}:{span.column}: {query.name} failed: {reason}", reason) from error
+        reason = translate(error)
+        excessive = excessive_of(reason, entries)
+        entry = excessive or entries[0]
+        text = str(reason) if excessive else f"{entry.name} failed: {reason}"
+        span = entry.declaration.span
+        raise RunFailed(f"{workbook}:{span.line}:{span.column}: {text}", reason) from error
+
+
+E = TypeVar("E", Query, Query | Stream)
+
+
+def excessive_of(reason: AnabranchError, entries: Sequence[E]) -> E | None:
+    """The query that has too many answers, if this is why queries that were run together have failed."""
+    if not isinstance(reason, TooManyAnswers):
+        return None
+    named = [entry for entry in entries if str(reason).startswith(f"{entry.name}: ")]
+    return max(named, key=lambda entry: len(entry.name), default=None)
+
+
+def run_without_excessive(
+    workbook: str, queries: Sequence[Query], run: Callable[[list[Query]], None]
+) -> list[RunFailed]:
+    """Run queries together; one that has too many answers is reported, and the others are run again without it.
+
+    Returns the errors of those that have too many.
+    """
+    remaining, errors = list(queries), list[RunFailed]()
+    while remaining:
+        try:
+            with failures_of(workbook, *remaining):
+                run(remaining)
+            break
+        except RunFailed as error:
+            excessive = excessive_of(error.reason, remaining)
+            if excessive is None:
+                raise
+            say(str(error))
+            errors.append(error)
+            remaining.remove(excessive)
+    return errors
 
 
 def valid_rows(session: Session, stream: Stream) -> pa.Table:

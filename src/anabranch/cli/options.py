@@ -20,4 +20,13 @@ Queries = Annotated[
 Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master URL. Default: this machine.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail on the first invalid row instead of quarantining it.")]
+MaxAnswers = Annotated[
+    int | None,
+    typer.Option(
+        "--max-answers",
+        metavar="N",
+        min=1,
+        help="Fail a query with more answers in one bucket and step (in run: in all). Default: 1,000,000.",
+    ),
+]
 Format = Annotated[str, typer.Option("--format", metavar="parquet|csv|json|jsonl", help="File format of --output.")]

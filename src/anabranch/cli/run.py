@@ -13,7 +13,7 @@ import typer
 
 from anabranch.catalog import Query, Stream
 from anabranch.cli import options
-from anabranch.cli.common import failures_of, group_title, open_workbook, runnable_queries
+from anabranch.cli.common import group_title, open_workbook, run_without_excessive, runnable_queries
 from anabranch.cli.messages import FAILED, say
 from anabranch.cli.progress import progress
 from anabranch.cli.summary import RunSummary, run_summary, summary_line
@@ -72,19 +72,23 @@ def command(
     allow_empty: AllowEmpty = False,
     master: options.Master = None,
     strict: options.Strict = False,
+    max_answers: options.MaxAnswers = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook over the archive."""
     destination = destination_of(output, format, limit)
     with run_summary(workbook, summary) as report:
-        session = open_workbook(workbook, input, master, verbose, once=True)
+        session = open_workbook(workbook, input, master, verbose, once=True, max_answers=max_answers)
         queries = runnable_queries(session, workbook, query)
         destination.check(queries)
-        several = len(queries) > 1
-        for group in session.groups(queries):
-            with failures_of(workbook, group[0]):
-                run_queries(session, group, replace(destination, several=several), strict, report)
-    if report.has_warnings and not allow_empty:
+        destination = replace(destination, several=len(queries) > 1)
+
+        def run(together: list[Query]) -> None:
+            run_queries(session, together, destination, strict, report)
+
+        errors = [error for group in session.groups(queries) for error in run_without_excessive(workbook, group, run)]
+        report.error = str(errors[0]) if errors else None
+    if errors or (report.has_warnings and not allow_empty):
         raise typer.Exit(FAILED)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -14,8 +14,15 @@ import typer
 
 from anabranch.catalog import Query
 from anabranch.cli import options
-from anabranch.cli.common import failures_of, group_title, open_workbook, runnable_queries
-from anabranch.cli.messages import FAILED, say
+from anabranch.cli.common import (
+    excessive_of,
+    failures_of,
+    group_title,
+    open_workbook,
+    run_without_excessive,
+    runnable_queries,
+)
+from anabranch.cli.messages import FAILED, RunFailed, say
 from anabranch.cli.progress import progress
 from anabranch.cli.run import check_format
 from anabranch.cli.summary import summary_line
@@ -59,11 +66,12 @@ def command(
     master: options.Master = None,
     strict: options.Strict = False,
     restart: RestartOption = Restart.NEVER,
+    max_answers: options.MaxAnswers = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook on live inputs; a restarted stream resumes from its checkpoint."""
     format = check_format(format)
-    session = open_workbook(workbook, input, master, verbose)
+    session = open_workbook(workbook, input, master, verbose, max_answers=max_answers)
     queries = runnable_queries(session, workbook, query)
 
     groups = [
@@ -71,16 +79,19 @@ def command(
         for group in session.groups(queries, live=True)
     ]
     if once:
-        for group in groups:
-            with failures_of(workbook, group.queries[0]):
-                _once(group)
+        errors = [error for group in groups for error in run_without_excessive(workbook, group.queries, group.once)]
+        if errors:
+            raise typer.Exit(FAILED)
     else:
         _forever(workbook, groups, restart is Restart.ON_FAILURE)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Group:
-    """A group of queries that share one pass over their streams, or a single query."""
+    """A group of queries that share one pass over their streams, or a single query.
+
+    `left_out` are queries that had too many answers: the others go on without them.
+    """
 
     session: Session
     queries: list[Query]
@@ -89,6 +100,7 @@ class _Group:
     file_format: str
     max_files: int | None
     strict: bool
+    left_out: set[str] = field(default_factory=set)
 
     @property
     def name(self) -> str:
@@ -127,7 +139,7 @@ class _Group:
     def _refuse_to_leave_out(self, removed: Sequence[str]) -> None:
         """A query is removed by removing it from the workbook: --query must not lose its state."""
         for name in removed:
-            if self.session.catalog.query(name) is not None:
+            if name not in self.left_out and self.session.catalog.query(name) is not None:
                 raise StateError(
                     f"{name} is in the checkpoint {self.checkpoint} and in the workbook, but not started; start it "
                     "too, or remove it from the workbook to end it"
@@ -146,29 +158,41 @@ class _Group:
         """The stream, for a supervisor."""
 
         def start() -> RunningStream:
-            with failures_of(workbook, self.queries[0]):
+            with failures_of(workbook, *self.queries):
                 return self.start(None)
 
         def await_end(stream: RunningStream) -> None:
-            with failures_of(workbook, self.queries[0]):
+            with failures_of(workbook, *self.queries):
                 stream.awaitTermination()
 
-        return Watched(self.name, start, await_end)
+        def leave_out(error: RunFailed) -> bool:
+            excessive = excessive_of(error.reason, self.queries)
+            if excessive is None or len(self.queries) == 1:
+                return False
+            self.go_on_with([query for query in self.queries if query is not excessive])
+            return True
+
+        return Watched(self.name, start, await_end, leave_out)
+
+    def go_on_with(self, queries: list[Query]) -> None:
+        """Go on with these queries only; the checkpoint stays that of the whole group."""
+        self.left_out |= {query.name.lower() for query in self.queries if query not in queries}
+        self.queries = queries
+
+    def once(self, queries: list[Query]) -> None:
+        """Process the existing input of these queries; then end it, so that all instants are answered."""
+        self.go_on_with(list(queries))
+        began = time.monotonic()
+        available = {"availableNow": True}
+        with progress(self.name, self.rows):
+            self.start(available).awaitTermination()
+            self.session.end_input(self.checkpoint)
+            self.start(available).awaitTermination()
+        self.print_summary(began)
 
     def print_summary(self, began: float) -> None:
         """Print the counts of the rows."""
         say(summary_line(self.name, self.session.counts(self.queries[0].name), time.monotonic() - began))
-
-
-def _once(group: _Group) -> None:
-    """Process the existing input; then end it, so that all instants are answered."""
-    began = time.monotonic()
-    available = {"availableNow": True}
-    with progress(group.name, group.rows):
-        group.start(available).awaitTermination()
-        group.session.end_input(group.checkpoint)
-        group.start(available).awaitTermination()
-    group.print_summary(began)
 
 
 def _forever(workbook: str, groups: list[_Group], restart: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from anabranch.cli.messages import RunFailed, say
-from anabranch.errors import DataError, SparkEnded, StateError, WorkbookError
+from anabranch.errors import DataError, SparkEnded, StateError, TooManyAnswers, WorkbookError
 
 #: Texts of errors that pass: Spark waits at most 10 seconds for a Python process, which takes longer on a busy machine.
 _PASSING = ("failed to connect back", "waiting for the Python worker to connect")
@@ -44,11 +44,15 @@ class Watched:
     name : for messages
     start : starts it, or resumes it from its checkpoint; a failure is a `RunFailed` whose cause is the error
     await_end : waits for its end; likewise
+    leave_out : removes the query that an error is about from those of the stream; whether it can go on without it
+    has_left_out : whether a query was removed
     """
 
     name: str
     start: Callable[[], RunningStream]
     await_end: Callable[[RunningStream], None]
+    leave_out: Callable[[RunFailed], bool] = lambda error: False
+    has_left_out: bool = False
     stream: RunningStream | None = None
     began: float = 0.0
     failures: int = 0
@@ -98,8 +102,12 @@ class Supervisor:
 
     @property
     def failed(self) -> list[Watched]:
-        """The streams that have ended with an error."""
-        return [watched for watched in self.streams if watched.error is not None and watched.is_over]
+        """The streams that have ended with an error, or go on without a query that has failed."""
+        return [
+            watched
+            for watched in self.streams
+            if watched.has_left_out or (watched.error is not None and watched.is_over)
+        ]
 
     def _start(self, watched: Watched) -> None:
         watched.due, watched.began = None, self.clock()
@@ -118,7 +126,12 @@ class Supervisor:
             self._failed(watched, error)
 
     def _failed(self, watched: Watched, error: RunFailed) -> None:
-        watched.error, watched.failures = error, watched.failures + 1
+        watched.error = error
+        if watched.leave_out(error):
+            watched.has_left_out, watched.due = True, self.clock()
+            say(f"{error}; the other queries of its pass go on")
+            return
+        watched.failures += 1
         if not self._may_restart(watched, error):
             say(str(error))
             return
@@ -129,9 +142,10 @@ class Supervisor:
     def _may_restart(self, watched: Watched, error: RunFailed) -> bool:
         """Whether the same rows may succeed.
 
-        They cannot if rows are invalid with --strict, the checkpoint is wrong, or the JVM of this process has ended.
+        They cannot if rows are invalid with --strict, the checkpoint is wrong, there are too many answers, or the JVM
+        of this process has ended.
         """
-        if isinstance(error.reason, (DataError, SparkEnded, StateError, WorkbookError)):
+        if isinstance(error.reason, (DataError, SparkEnded, StateError, TooManyAnswers, WorkbookError)):
             return False
         passing = any(text in str(error.__cause__) for text in _PASSING)
         return self.restart or (passing and watched.failures <= _ATTEMPTS)

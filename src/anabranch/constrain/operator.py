@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,7 @@ class ConstrainOperator(EventOperator):
         """Every solution whose last event is new."""
         answers = Answers(self._spec, batch)
         run = self._run(numbers_of_events(batch, self._spec.lowered.columns))
-        for query, solutions in run.solutions():
+        for query, solutions in self._solutions(run, answers):
             self._take(query, solutions, answers)
         counts.kept = run.peak(batch.counted)
         self._decide(run, answers, ended)
@@ -66,11 +66,27 @@ class ConstrainOperator(EventOperator):
         """The tables of the state."""
         return super().tables() | self._waiting.save()
 
+    def _solutions(self, run: Run, answers: Answers) -> Iterator[tuple[int, I64]]:
+        """The solutions of each query, in parts.
+
+        Raises
+        ------
+        TooManyAnswers
+            If one event completes too many of them.
+        """
+        yield from run.solutions(self._spec.max_answers)
+        if run.stopped is not None:
+            query, event = run.stopped
+            raise answers.exceeded(query, np.array([[event]]))
+
     def _take(self, query: int, solutions: I64, answers: Answers) -> None:
         """Add solutions to the answers, or to those that wait."""
         fitting = answers.fitting(query, solutions)
         if self._spec.analyses[query].awaited:
-            self._waiting.add(query, answers.possible(query, fitting))
+            possible = answers.possible(query, fitting)
+            if self._waiting.count(query) + len(possible) > self._spec.max_answers:
+                raise answers.exceeded(query, possible)
+            self._waiting.add(query, possible)
         else:
             answers.add(query, fitting)
 
@@ -142,7 +158,7 @@ class EarlyOperator(ConstrainOperator):
         first_new = int(np.argmax(new)) if new.any() else len(batch)
         arrays.roles["is_primary"] &= (ready | (np.arange(len(batch)) >= first_new))[arrays.roles["event"]]
         answers, run = Answers(self._spec, batch), self._run(arrays)
-        for query, solutions in run.solutions():
+        for query, solutions in self._solutions(run, answers):
             is_early = self._spec.analyses[query].query.is_early
             is_reported = new[solutions].any(axis=1) if is_early else ready[solutions.max(axis=1)]
             self._take(query, solutions[is_reported], answers)

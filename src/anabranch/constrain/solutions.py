@@ -21,6 +21,7 @@ from anabranch.constrain.probabilities import Chances
 from anabranch.constrain.query import BoundConstrain, BoundCounted, counts_in, mentions
 from anabranch.constrain.sets import Groups
 from anabranch.constrain.spec import ConstrainSpec
+from anabranch.errors import TooManyAnswers
 from anabranch.events.answers import EventAnswers
 from anabranch.events.batch import Batch
 from anabranch.thresholds import least_reaching
@@ -49,6 +50,7 @@ class Answers(EventAnswers):
         if not reaches.any():
             return
         solutions, chance = solutions[reaches], Chance(*(part[reaches] for part in chance))
+        self.limit(query).add(len(solutions), partial(self._last, solutions))
         times = decode_times(self._code[solutions.max(axis=1)], self._spec.time_kind)
         streams = range(len(self._spec.layouts))
         events = [self._events(stream, analysis, solutions) for stream in streams]
@@ -79,6 +81,14 @@ class Answers(EventAnswers):
     @cached_property
     def _true_locations(self) -> TrueLocations:
         return TrueLocations(self._spec, self._batch, self._row)
+
+    def exceeded(self, query: int, solutions: I64) -> TooManyAnswers:
+        """The error that a query has too many solutions, of which these are the last."""
+        return self.limit(query).exceeded(self._last(solutions))
+
+    def _last(self, solutions: I64) -> str:
+        """The last event of the last solution, for a message."""
+        return self._batch.described(int(solutions[-1].max()))
 
     def _probability(self, query: BoundConstrain, solutions: I64) -> F64:
         """The probability that all events of each solution happened."""

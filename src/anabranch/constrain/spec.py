@@ -21,6 +21,16 @@ class ConstrainSpec(EventSpecification):
 
     analyses: tuple[ConstrainAnalysis, ...]
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the queries."""
+        return [analysis.query.name for analysis in self.analyses]
+
+    @property
+    def remedy(self) -> str:
+        """How to change a query that has too many answers, for its error."""
+        return "tighten the bounds on times and distances in WHERE"
+
     @cached_property
     def lowered(self) -> Lowered:
         """The queries as arrays."""

@@ -30,6 +30,10 @@ class Waiting:
     def __len__(self) -> int:
         return sum(map(len, self._solutions.values()))
 
+    def count(self, query: int) -> int:
+        """How many solutions of a query wait."""
+        return len(self._solutions.get(query, ()))
+
     def add(self, query: int, solutions: I64) -> None:
         """Add solutions of a query that has an awaited variable."""
         known = self._solutions.get(query)

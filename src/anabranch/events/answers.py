@@ -9,6 +9,7 @@ import pyarrow as pa
 from anabranch.arrays import I64
 from anabranch.events.batch import Batch, lists_of_events, row_numbers
 from anabranch.events.job import EventSpecification
+from anabranch.transport.limits import AnswerLimit
 
 
 class EventAnswers:
@@ -19,10 +20,19 @@ class EventAnswers:
         self._schema = spec.answer_schema
         self._row = row_numbers(batch.stream, len(batch.tables))
         self._tables: list[pa.Table] = []
+        self._specification = spec
+        self._limits: dict[int, AnswerLimit] = {}
 
     def table(self) -> pa.Table:
         """All answers that were added."""
         return pa.concat_tables([self._schema.empty_table(), *self._tables])
+
+    def limit(self, query: int) -> AnswerLimit:
+        """Counts the answers of a query."""
+        if query not in self._limits:
+            name = self._specification.names[query]
+            self._limits[query] = AnswerLimit(name, self._specification.max_answers, self._specification.remedy)
+        return self._limits[query]
 
     def _append(self, query: int, columns: Sequence[pa.Array], events: Sequence[pa.Array]) -> None:
         """Add answers of a query: the columns of the kind, then one column of events per stream."""

@@ -14,6 +14,7 @@ from anabranch.events.kernel import gather_roles
 from anabranch.events.table import EventTable
 from anabranch.transport.checks import LATE, QUARANTINE, plain_rows, quarantine
 from anabranch.transport.layout import Layout
+from anabranch.transport.limits import last_one
 from anabranch.transport.state import read_tables
 
 
@@ -188,6 +189,13 @@ class Batch:
         """The events without duplicates, and the number of dropped rows that this bucket counts."""
         again = self.repeated()
         return self.where(~again), int((again & self.counted).sum())
+
+    def described(self, event: int) -> str:
+        """The time and the key of an event, for a message."""
+        table = self.tables[self.stream[event]]
+        row = int((self.stream[:event] == self.stream[event]).sum())
+        names = (table.layout.time, *table.layout.keys)
+        return last_one({name: table.table[name][row] for name in names})
 
     def quarantined_late(self) -> pa.Table:
         """The rows for the quarantine of late rows; a row is quarantined by the bucket that counts it."""

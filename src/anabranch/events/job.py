@@ -36,6 +36,16 @@ class EventSpecification(Specification):
         """The number of the first variable of each query among those of all queries, and the number of variables."""
 
     @property
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """The names of the queries."""
+
+    @property
+    @abstractmethod
+    def remedy(self) -> str:
+        """How to change a query that has too many answers, for its error."""
+
+    @property
     def event_fields(self) -> list[pa.Field]:
         """The answer columns with events: one list per stream."""
         return [

@@ -252,20 +252,21 @@ class Combinations:
 
     def _joined(self, held: Predictions, is_new: Bools) -> Iterator[I64]:
         """Combinations of more than two operands: pairs of linked operands, joined operand by operand."""
-        operands = len(self._analysis.operands)
-        rows = [np.flatnonzero(self._able(held, operand)) for operand in range(operands)]
-        joined, members = [0], rows[0].reshape(-1, 1)
-        while len(joined) < operands:
-            old, new = _next_link(self._analysis, joined)
-            pairs = list(self._pairs(held, old, new, np.unique(members[:, joined.index(old)]), rows[new]))
-            all_pairs = np.concatenate([np.zeros((0, 2), np.int64), *pairs])
-            members = _extended(members, joined.index(old), all_pairs)
-            joined.append(new)
-        members = members[:, np.argsort(joined)]
-        members = members[is_new[members].any(axis=1)]
-        members = members[self._keys_agree(held, members)]
-        for at in range(0, len(members), CHUNK):
-            yield members[at : at + CHUNK]
+        rows = [np.flatnonzero(self._able(held, operand)) for operand in range(len(self._analysis.operands))]
+        for members in self._with_more(held, rows, [0], rows[0].reshape(-1, 1)):
+            members = members[is_new[members].any(axis=1)]
+            yield members[self._keys_agree(held, members)]
+
+    def _with_more(self, held: Predictions, rows: list[I64], joined: list[int], members: I64) -> Iterator[I64]:
+        """Combinations of the joined operands, extended by all others, in chunks: no level is in memory as a whole."""
+        if len(joined) == len(rows):
+            yield members[:, np.argsort(joined)]
+            return
+        old, new = _next_link(self._analysis, joined)
+        column = joined.index(old)
+        for pairs in self._pairs(held, old, new, np.unique(members[:, column]), rows[new]):
+            for extended in _extended(members, column, pairs):
+                yield from self._with_more(held, rows, [*joined, new], extended)
 
     def _keys_agree(self, held: Predictions, members: I64) -> Bools:
         """Whether the keys of combinations satisfy all comparisons, and no key of a stream is repeated."""
@@ -301,12 +302,14 @@ def _next_link(analysis: MonitorAnalysis, joined: list[int]) -> tuple[int, int]:
     raise AssertionError("every operand is linked")
 
 
-def _extended(members: I64, operand: int, pairs: I64) -> I64:
-    """Combinations, each extended by every partner of its member at index `operand` among the pairs."""
+def _extended(members: I64, operand: int, pairs: I64) -> Iterator[I64]:
+    """Combinations, each extended by every partner of its member at index `operand` among the pairs, in chunks."""
     order = np.argsort(pairs[:, 0], kind="stable")
     sorted_first = pairs[order, 0]
     begin = np.searchsorted(sorted_first, members[:, operand], side="left")
     counts = np.searchsorted(sorted_first, members[:, operand], side="right") - begin
-    row = np.repeat(np.arange(len(members)), counts)
-    offset = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.concatenate([members[row], pairs[order[begin[row] + offset], 1].reshape(-1, 1)], axis=1)
+    cuts = np.flatnonzero(np.diff(np.cumsum(counts) // CHUNK)) + 1
+    for chosen in np.split(np.flatnonzero(counts), np.searchsorted(np.flatnonzero(counts), cuts)):
+        row = np.repeat(chosen, counts[chosen])
+        offset = np.arange(len(row)) - np.repeat(np.cumsum(counts[chosen]) - counts[chosen], counts[chosen])
+        yield np.concatenate([members[row], pairs[order[begin[row] + offset], 1].reshape(-1, 1)], axis=1)

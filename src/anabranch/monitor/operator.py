@@ -25,6 +25,7 @@ from anabranch.monitor.combinations import Combinations
 from anabranch.monitor.predictions import Predictions, elapsed, ends, exact_times, unit_of, without_duplicates
 from anabranch.monitor.regions import Evaluator, Regions
 from anabranch.monitor.spec import MonitorSpec
+from anabranch.transport.limits import AnswerLimit, last_one
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.state import seal, unseal
 from anabranch.transport.watermark import Progress, Watermark
@@ -33,6 +34,9 @@ from anabranch.transport.watermark import Progress, Watermark
 #: watermark is often the same time. An answer that is computed again after a cut may end a rounding error later, which
 #: must not make a difference.
 _MARGIN = 1e-9
+
+#: How to change a query that has too many answers.
+_REMEDY = "narrow the bounds in WHERE, or shorten WITHIN"
 
 
 class MonitorOperator:
@@ -88,6 +92,7 @@ class MonitorOperator:
         limits = np.maximum(watermark.before, advance.before), np.maximum(watermark.now, advance.now)
         by_stream = replace(advance, limits=limits)
         counts = Counts()
+        self._limit = AnswerLimit(self._spec.analysis.query.name, self._spec.max_answers, _REMEDY)
         new, rejected = self._arrivals.receive(packets, advance, by_stream, counts)
         answers = self._add(new, advance.before, ended, counts)
         if self._spec.live:
@@ -252,7 +257,17 @@ class MonitorOperator:
         spec = self._spec
         if not len(regions) or not (spec.live or status == VALIDATED):
             return []
-        return [table_of(regions, held, status, spec.answer_schema, spec.layouts, spec.streams, self._arrivals.keys)]
+
+        def table(chosen: Regions) -> pa.Table:
+            keys = self._arrivals.keys
+            return table_of(chosen, held, status, spec.answer_schema, spec.layouts, spec.streams, keys)
+
+        def last() -> str:
+            row = table(regions.take(np.arange(len(regions)) == len(regions) - 1))
+            return last_one({operand.label: row[operand.label][0] for operand in spec.analysis.operands})
+
+        self._limit.add(len(regions), last)
+        return [table(regions)]
 
     # ------------------------------------------------------------ state
 

@@ -26,6 +26,8 @@ from anabranch.pattern.syntax import Goal, Pattern, Step, Term
 MOST_TIMES = 1000
 #: The options of METHOD; without it, answers are exact if that is cheap enough.
 METHODS = ("EXACT", "SAMPLING")
+#: The options of EMIT.
+EMITTED = ("EARLY",)
 
 
 @dataclass(slots=True)
@@ -76,12 +78,13 @@ class Binder(QueryBinder):
         """Bind a combination of queries."""
         combining = Combining(self.query.name, self.catalog, self.findings, self.operand)
         accuracy, confidence = self.sampling_options(body)
+        early = self.is_early(body)
         combination = combining.bind(body)
         if combination is None or self.findings:
             return None
         return replace(
             combination, threshold=self.threshold, accuracy=accuracy, confidence=confidence, seed=body.seed or 0,
-            method=body.method, span=self.query.span,
+            method=body.method, span=self.query.span, early=early,
         )  # fmt: skip
 
     def operand(self, query: nodes.CreateQuery) -> BoundPattern | None:
@@ -111,13 +114,14 @@ class Binder(QueryBinder):
         group_by = self.group_by(body, prefix)
         within = self.duration("WITHIN", body.within, positive=True)
         accuracy, confidence = self.sampling_options(body)
+        early = self.is_early(body)
         self.check_times()
         bound = [_finished(step, goal) for step, goal in zip(body.steps, goals, strict=True)]
         if self.findings:
             return None
         return BoundPattern(
             self.query.name, tuple(goal for goal in bound if goal), group_by,
-            self.threshold, accuracy, confidence, body.seed or 0, body.method, within, self.query.span,
+            self.threshold, accuracy, confidence, body.seed or 0, body.method, within, self.query.span, early,
         )  # fmt: skip
 
     def sampling_options(self, body: Pattern | Combination) -> tuple[float, float]:
@@ -131,6 +135,17 @@ class Binder(QueryBinder):
             span, hint = body.clause_span("METHOD"), f"use {listed(METHODS)}"
             self.findings.unknown("METHOD option", body.method, METHODS, span, hint)
         return accuracy, confidence
+
+    def is_early(self, body: Pattern | Combination) -> bool:
+        """Whether a query has EMIT EARLY; report another option of EMIT, and PER."""
+        span = body.clause_span("EMIT")
+        for word in body.emit:
+            if word not in EMITTED:
+                self.findings.unknown("EMIT option", word, EMITTED, span, f"use {listed(EMITTED)}")
+        if body.emit and self.per is not None:
+            message = "EMIT EARLY gives provisional answers at instants, but rows of PER are made of final ones"
+            self.findings.add("early-per", message, span, "remove EMIT EARLY or PER")
+        return "EARLY" in body.emit
 
     def check_times(self) -> None:
         """Report a number of times that the automaton cannot count to."""
@@ -299,6 +314,10 @@ class Binder(QueryBinder):
         grouped = self.distinct((variable.name, variable.span) for variable in body.group_by)
         for variable in body.group_by:
             scope.variable(variable)
+        for label, span in grouped.values():
+            if body.emit and label.lower() == "status":
+                message = f"the answers of EMIT EARLY already have a column {shown(label)}"
+                self.findings.add("answer-column", message, span, "use another name")
         return tuple((label, name) for name, (label, _) in grouped.items())
 
 

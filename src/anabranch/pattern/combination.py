@@ -36,7 +36,7 @@ Formula = NamedQuery | Combined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledBody(nodes.QueryBody):
-    """A query that may be sampled: `METHOD m ACCURACY e CONFIDENCE c SEED n`."""
+    """A query that may be sampled: `METHOD m ACCURACY e CONFIDENCE c SEED n`; and `EMIT EARLY`."""
 
     kind: ClassVar[str] = "PATTERN"
 
@@ -44,6 +44,7 @@ class SampledBody(nodes.QueryBody):
     confidence: int | float | None = None
     seed: int | None = None
     method: str | None = None
+    emit: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,4 +156,5 @@ def sampling_clauses(node: Any) -> list[str]:
         *clause("CONFIDENCE", node.confidence, repr),
         *clause("SEED", node.seed, repr),
         *clause("METHOD", node.method, quoted),
+        *clause("EMIT", node.emit, lambda names: ", ".join(map(quoted, names))),
     ]

@@ -27,9 +27,13 @@ from anabranch.pattern.operator import PatternOperator, regular_machine
 from anabranch.pattern.product import ProductAutomaton, ProductMachine, TrueSets, true_sets, united
 from anabranch.pattern.spec import GroupSpec, PatternSpec
 from anabranch.pattern.weights import Batch
+from anabranch.transport.limits import AnswerLimit
 from anabranch.transport.operator import Outcome
 from anabranch.transport.rows import Rows
 from anabranch.transport.state import unseal
+
+#: How to change a query that has too many answers, because it is true unless something happens.
+_REMEDY = "combine it with a query that is rarely true (AND)"
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,8 @@ class GroupAnswers:
         np.minimum.at(first, group_of, self.first)
         begin = np.searchsorted(instants, first)
         counts = len(instants) - begin
+        limit = AnswerLimit(self._spec.analysis.query.name, self._spec.max_answers, _REMEDY)
+        limit.add(int(counts.sum()), lambda: f"{len(first):,} groups at {len(instants):,} instants")
         group = np.repeat(np.arange(len(first)), counts)
         index = np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[group]
         taken = np.concatenate(

@@ -206,6 +206,8 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
     if isinstance(analysis.query.per, PerWindow) and len(analysis.chain) > len(analysis.group_by):
         any_chain = "the counts of the chains are added"
     yield Step("combine", f"one answer per {group}" if group else any_chain)
+    if analysis.query.early:
+        yield Step("emit", "on a stream, also what is known about instants that are not complete, as provisional")
 
 
 def _operand_steps(analysis: CombinedAnalysis) -> Iterator[Step]:

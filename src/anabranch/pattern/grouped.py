@@ -21,11 +21,15 @@ from anabranch.pattern.intake import Received
 from anabranch.pattern.markov_past import MarkovPast
 from anabranch.pattern.operator import PatternOperator
 from anabranch.pattern.weights import Batch, JointWeights, SingleWeights, weights_for
+from anabranch.transport.limits import AnswerLimit
 from anabranch.transport.operator import Outcome
 from anabranch.transport.state import seal, unseal
 
 #: For each answer its chain, the codes of its grouping variables, its time and its probability.
 _Answers = tuple[I32, I64, I64, F64]
+
+#: How to change a query that has too many answers.
+_REMEDY = "filter the goals, or group by fewer variables"
 
 
 class GroupedOperator(PatternOperator):
@@ -50,11 +54,20 @@ class GroupedOperator(PatternOperator):
         """Take packets and return all answers about instants before the watermark."""
         received = self._intake.receive(packets, watermark, ended)
         origins = self._bindings.read(received)
-        blocks = [*(self._live_step(received, origins) if self._spec.live else self._archive_step(received))]
+        steps = self._live_step(received, origins) if self._spec.live else self._archive_step(received)
+        blocks = list(self._limited(steps))
         nothing = _no_answers(len(self._spec.analysis.bound))
         self._chains, self._codes, times, p = (np.concatenate(part) for part in zip(nothing, *blocks, strict=True))
         answers = self._answers(np.arange(len(times), dtype=np.int32), times, p)
         return Outcome(answers, received.rejected, received.counts)
+
+    def _limited(self, blocks: Iterator[_Answers]) -> Iterator[_Answers]:
+        """The answers of blocks of nodes, while there are not too many."""
+        limit = AnswerLimit(self._spec.analysis.query.name, self._spec.max_answers, _REMEDY)
+        names = ", ".join(name for name, _ in self._spec.analysis.group_by)
+        for block in blocks:
+            limit.add(len(block[0]), lambda: f"{len(self._bindings):,} bindings of {names}")
+            yield block
 
     def _columns(self, chains: I32) -> list[pa.Array]:
         """The variables of answers, by their number."""

@@ -18,6 +18,7 @@ from anabranch.pattern.combined import CombinedOperator, CombinedSpec, ProductOp
 from anabranch.pattern.combined_archive import CombinedArchive
 from anabranch.pattern.combined_general import CombinedGeneral
 from anabranch.pattern.combining import CombinedAnalysis
+from anabranch.pattern.early import STATUS, EarlyOperator
 from anabranch.pattern.general import GeneralOperator
 from anabranch.pattern.grouped import GroupedOperator
 from anabranch.pattern.last_values import LastValuesOperator
@@ -60,8 +61,18 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
         blobs = dict(packets)
         return [(bucket, blobs.get(bucket, b"") + instants) for bucket in range(n_buckets)], ignored
 
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """The columns of the operators' answers; with EMIT EARLY, also whether an answer is final."""
+        schema = self.spec.answer_schema
+        return schema.append(STATUS) if self.spec.is_early else schema
+
     def operator(self) -> Operator:
         """The operator of one bucket."""
+        return EarlyOperator(self._operator, self.spec.live) if self.spec.is_early else self._operator()
+
+    def _operator(self) -> Operator:
+        """The operator of one bucket, which gives final answers only."""
         spec = self.spec
         if isinstance(spec, CombinedSpec):
             if spec.analysis.by_automaton if spec.live else spec.analysis.exactly:
@@ -88,10 +99,13 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
         columns = (*(ResultColumn(name, name) for name in (*head, *numbers)), *bounds)
         any_of, sum_of = None, None
         if spec.spans is None and not spec.direct:
-            any_of = AnyOf(head, spec.analysis.query.least_probability)
+            status = (STATUS.name,) if spec.is_early else ()
+            any_of = AnyOf((*head, *status), spec.analysis.query.least_probability)
         elif isinstance(spec.spans, PerWindow) and not spec.direct:
             sum_of = SumOf(head, spec.spans.at_least, spec.least)
         columns = (*columns, ResultColumn("method", constant="exact"))
+        if spec.is_early:
+            columns = (*columns, ResultColumn(STATUS.name, STATUS.name))
         return Finishing(any_of=any_of, sum_of=sum_of, columns=columns, per=self._per_keys())
 
     def _per_keys(self) -> PerRule | None:

@@ -96,6 +96,7 @@ class BoundPattern(BoundQuery):
     method: str | None = None
     within: float | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    early: bool = False
 
     @property
     def alternatives(self) -> tuple[BoundGoal, ...]:

@@ -62,6 +62,11 @@ class PatternSpec(Specification):
         ]
 
     @property
+    def is_early(self) -> bool:
+        """Whether there are also provisional answers (EMIT EARLY)."""
+        return self.analysis.query.early
+
+    @property
     def is_timed(self) -> bool:
         """Whether partial results have a time at which they began."""
         return self.analysis.query.within is not None

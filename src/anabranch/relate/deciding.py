@@ -16,6 +16,10 @@ from anabranch.relate.pairing import Side, pairs_of, side_of
 from anabranch.relate.pairs import Decided, relate
 from anabranch.relate.spec import RelateSpec
 from anabranch.relate.windows import Windows
+from anabranch.transport.limits import AnswerLimit, last_one
+
+#: How to change a query that has too many answers.
+_REMEDY = "compare keys in WHERE, or set a THRESHOLD"
 
 
 def decide(spec: RelateSpec, members: pa.Table) -> pa.Table:
@@ -64,6 +68,7 @@ class _Deciding:
 
     def __init__(self, spec: RelateSpec, sides: tuple[Side, Side], entities: tuple[pa.Table, pa.Table]) -> None:
         self._spec, self._sides = spec, sides
+        self._limit = AnswerLimit(spec.analysis.query.name, spec.max_answers, _REMEDY)
         self._ended, self._valid, changed = (
             [flat(side[name]).to_numpy(zero_copy_only=False) for side in entities]
             for name in ("ended", "valid", "changed")
@@ -86,6 +91,7 @@ class _Deciding:
         final = self._ended[0][pairs[:, 0]] & self._ended[1][pairs[:, 1]] & reported
         if live:
             self._compare_with_previous(pairs, decided, final, reported)
+        self._limit.add(int(reported.sum()), lambda: self._described(pairs[reported][-1]))
         schema = self._spec.result_schema
         columns = [
             pa.StructArray.from_arrays(
@@ -104,6 +110,17 @@ class _Deciding:
             columns += [pa.array(column).filter(reported) for column in (decided.expected, decided.distributions)]
         columns += [pc.if_else(pa.array(final[reported]), "final", "provisional")] if live else []
         return pa.table(columns, schema=schema)
+
+    def _described(self, pair: I64) -> str:
+        """The keys of a pair, for a message."""
+        operands = self._spec.analysis.query.operands
+        return last_one(
+            {
+                f"{operand.label}.{name}": column[int(number)]
+                for operand, side, number in zip(operands, self._sides, pair, strict=True)
+                for name, column in side.keys.items()
+            }
+        )
 
     def _relate(self, version: _Version, pairs: I64) -> Decided:
         doubles = self._spec.time_kind is TimeKind.DOUBLE

@@ -32,6 +32,7 @@ from anabranch.runtime.spark_mode import parallelism
 from anabranch.runtime.stream_counts import StreamCounts
 from anabranch.transport.job import Job, JobContext
 from anabranch.transport.layout import Layout
+from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Counts
 from anabranch.transport.preparing import check_partners
 
@@ -71,8 +72,9 @@ class Resolved:
 
 
 def resolve(
-    planner: Planner, bindings: Bindings, queries: Sequence[Query], checkpoint: Checkpoint | None = None
-) -> Resolved:
+    planner: Planner, bindings: Bindings, queries: Sequence[Query], checkpoint: Checkpoint | None = None,
+    max_answers: int = MAX_ANSWERS,
+) -> Resolved:  # fmt: skip
     """Open the inputs of a group of queries and make its job; with a checkpoint, for live inputs."""
     declared = [planner.prepare(query) for query in queries]
     inputs: dict[str, Input] = {}
@@ -111,6 +113,7 @@ def resolve(
             number: prepared.bound.limit for number, prepared in enumerate(group) if prepared.bound.limit is not None
         },
         queries=query_fingerprints(identity),
+        max_answers=max_answers,
     )
     group, job = with_job(group, context)
     return Resolved(group, job, context, identity, inputs)

@@ -29,8 +29,10 @@ class Answers(EventAnswers):
         super().__init__(spec, batch)
         self._spec, self._t = spec, batch.t
 
-    def add(self, query: int, parts: Sequence[Matches], expired: bool, answered: Bools) -> None:
-        """Add the matches of a query, one part per disjunct.
+    def add(
+        self, query: int, parts: Sequence[Matches], status: str, answered: Bools, is_new: Bools | None = None
+    ) -> None:
+        """Add the matches of a query, one part per disjunct; if `is_new` events are given, those that have one of them.
 
         With EMIT NEXT, `answered` is (slots, events) the first events of the matches so far; new ones are added.
         """
@@ -41,7 +43,7 @@ class Answers(EventAnswers):
         if len(parts) > 1:
             distinct = _distinct(events, scores, counts)
             events, scores, counts = events[distinct], scores[distinct], counts[distinct]
-        forward = not (expired or analysis.query.ending_open)
+        forward = not (status == EXPIRED or analysis.query.ending_open)
         first = np.argmax(events >= 0, axis=1)
         if "best" in analysis.query.emit:
             begin = events[np.arange(len(events)), first] * events.shape[1] + first
@@ -51,10 +53,13 @@ class Answers(EventAnswers):
             following = self._next(events, first, forward, answered)
             events, scores, counts = events[following], scores[following], counts[following]
             first = first[following]
+        if is_new is not None:
+            early = ((events >= 0) & is_new[events]).any(axis=1)
+            events, scores, counts, first = events[early], scores[early], counts[early], first[early]
         start = self._t[events[np.arange(len(events)), first]]
         decided = self._t[events[:, -1]] if forward else self._close(start, self._spec.window(query))
-        status = pa.repeat(pa.scalar(EXPIRED if expired else MATCHED), len(events))
-        columns = [self._times(decided), self._times(start), pa.array(scores), status]
+        statuses = pa.repeat(pa.scalar(status), len(events))
+        columns = [self._times(decided), self._times(start), pa.array(scores), statuses]
         if self._spec.has_runs:
             ends = np.arange(len(counts) + 1, dtype=np.int32) * counts.shape[1]
             columns.append(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(counts.ravel())))

@@ -32,7 +32,7 @@ from anabranch.sequence.syntax import Delay, Miss, MissBy, Occurs, Sequence
 
 #: The options of ENDING, EMIT and SCORING; ALL and JOINT are the defaults.
 ENDINGS = ("OPEN",)
-EMITTED = ("ALL", "BEST", "NEXT", "EXPIRED")
+EMITTED = ("ALL", "BEST", "NEXT", "EXPIRED", "EARLY")
 SCORINGS = ("JOINT", "POSTERIOR")
 
 _Item = TypeVar("_Item", Miss, Occurs, Delay)
@@ -301,6 +301,9 @@ class Binder(QueryBinder):
         if body.within is None and "EXPIRED" in body.emit:
             message = "EMIT EXPIRED needs WITHIN: a partial match expires when its window closes"
             self.findings.add("no-window", message, body.clause_span("EMIT"), "add WITHIN, such as WITHIN 12 HOURS")
+        if self.per is not None and "EARLY" in body.emit:
+            message = "EMIT EARLY gives provisional matches, but rows of PER are made of final ones"
+            self.findings.add("early-per", message, body.clause_span("EMIT"), "remove EARLY or PER")
 
     def check_sources(self, components: tuple[BoundComponent, ...]) -> None:
         """Report a stream whose rows are derived from another stream: the events of a SEQUENCE are read."""
@@ -394,6 +397,9 @@ class Binder(QueryBinder):
         if "EXPIRED" in body.emit:
             message = "ENDING OPEN already reports incomplete matches, with their probability"
             self.findings.add("open-expired", message, body.clause_span("EMIT"), "remove EXPIRED or ENDING OPEN")
+        if "EARLY" in body.emit:
+            message = "ENDING OPEN decides on a match when its window closes, so EMIT EARLY has nothing to give before"
+            self.findings.add("open-early", message, body.clause_span("EMIT"), "remove EARLY or ENDING OPEN")
         if body.within is None:
             message = "ENDING OPEN needs WITHIN: a match is complete when its window closes"
             self.findings.add("no-window", message, body.clause_span("ENDING"), "add WITHIN, such as WITHIN 12 HOURS")

@@ -141,3 +141,5 @@ def _steps(analysis: SequenceAnalysis) -> Iterator[Step]:
         yield Step("emit", "the first match of each first event")
     if "expired" in query.emit:
         yield Step("emit", "also partial matches that did not continue before their window closed")
+    if "early" in query.emit:
+        yield Step("emit", "on a stream, also each match when its last event arrives, as provisional")

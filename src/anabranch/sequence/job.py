@@ -20,7 +20,7 @@ from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.files import with_files
 from anabranch.sequence.groups import as_compared
 from anabranch.sequence.lowering import lower
-from anabranch.sequence.operator import SequenceOperator
+from anabranch.sequence.operator import EarlyOperator, SequenceOperator
 from anabranch.sequence.query import BoundComponent
 from anabranch.sequence.spec import COUNTS, SequenceSpec
 from anabranch.splitmix import mix_all
@@ -92,7 +92,7 @@ class SequenceJob(EventJob[SequenceSpec]):
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
-        return SequenceOperator(self.spec)
+        return EarlyOperator(self.spec) if self.spec.early else SequenceOperator(self.spec)
 
     # ------------------------------------------------------------ answers
 
@@ -118,7 +118,7 @@ class SequenceJob(EventJob[SequenceSpec]):
                 columns.append(StructColumn(component.label, fields))
             else:
                 columns.append(event)
-        if "expired" in bound.emit:
+        if {"expired", "early"} & bound.emit:
             columns.append(ResultColumn("status", "status"))
         return columns
 

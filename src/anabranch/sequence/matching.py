@@ -19,6 +19,7 @@ from anabranch.sequence.kernel.search import SearchResult
 from anabranch.sequence.kernel.search import search as find
 from anabranch.sequence.lowering import Search
 from anabranch.sequence.programs import matrix_of
+from anabranch.transport.limits import AnswerLimit
 
 #: The role column that marks events that begin no match any more: they have begun one (EMIT NEXT), or their window has
 #: closed, but they are kept because they may exclude a match that begins later (both ends open).
@@ -80,9 +81,15 @@ class Matcher:
         self._chances = _chances(batch)
         self._useful = np.zeros(len(batch), np.bool_)
 
+    def only_near(self, is_new: Bools, window: float) -> None:
+        """Search only for matches of events that can be in one window with a new event, if they are the last ones."""
+        # Longer by more than the rounding errors.
+        end = self._t[is_new].max() + window * (1 + 1e-9)
+        self._is_fresh &= (self._t >= self._t[is_new].min()) & (self._t <= end + 1e-9 * abs(end))
+
     def matches(
         self, analysis: SequenceAnalysis, search: Search, roles: I64, first: int, alive: Bools, answered: Bools,
-        bounded: bool = True,
+        limit: AnswerLimit, bounded: bool = True,
     ) -> Matches:  # fmt: skip
         """The matches of a search among the given roles; marks the roles that may be needed later in `alive`.
 
@@ -91,6 +98,7 @@ class Matcher:
         roles : the roles that can be components of the search
         first : the variable of the first component
         answered : (slots, events) the first events of earlier matches, as `Matcher.answered`
+        limit : how many matches there may be
         bounded : whether arrivals are pruned by their bounds
         """
         component, event = self.roles.variable[roles] - first, self.roles.event[roles]
@@ -110,7 +118,13 @@ class Matcher:
         bounded = bounded and not search.expired
         # A search that starts with the first event finds all its matches at once.
         firsts = answered[:0] if search.reverse or search.runs is not None else answered
-        result = find(search.scores, conditions, lists, t, self._chances, fresh, firsts, bounded, best, search.expired)
+        result = find(
+            search.scores, conditions, lists, t, self._chances, fresh, firsts, bounded, best, search.expired,
+            limit.rest,
+        )  # fmt: skip
+        if result.stopped >= 0:
+            raise limit.exceeded(self._batch.described(result.stopped))
+        limit.count += len(result.events)
         needed = self._needed(analysis, search, roles, first, lists, result)
         self._useful[self.roles.event[roles[needed]]] = True
         alive[roles[needed & ~closes[event]]] = True

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import Bools
+from anabranch.columns.statuses import PROVISIONAL
 from anabranch.events.batch import Batch
 from anabranch.events.operator import EventOperator
-from anabranch.sequence.answers import Answers
+from anabranch.sequence.answers import EXPIRED, MATCHED, Answers
 from anabranch.sequence.lowering import Search
 from anabranch.sequence.matching import SPENT, Matcher, Matches
 from anabranch.sequence.spec import SequenceSpec
-from anabranch.transport.operator import Counts
+from anabranch.transport.limits import AnswerLimit
+from anabranch.transport.operator import Counts, Outcome
+from anabranch.transport.watermark import Progress
 
 #: The role columns: the component of a disjunct of a query, and whether the event was kept from an earlier step.
 _ROLE_TYPES: Mapping[str, type] = {"variable": np.int64, "old": np.bool_}
 #: A further one: whether the event has begun a match and begins no other.
 _MARKS: Mapping[str, type] = {SPENT: np.bool_}
+#: A further one, with EMIT EARLY: whether the event arrived in an earlier step.
+SEEN = "seen"
+_ARRIVALS: Mapping[str, type] = {SEEN: np.bool_}
 
 
 class SequenceOperator(EventOperator):
@@ -28,7 +35,8 @@ class SequenceOperator(EventOperator):
 
     def __init__(self, spec: SequenceSpec) -> None:
         self._spec = spec
-        super().__init__(spec, {**_ROLE_TYPES, **(_MARKS if spec.marks_firsts else {})})
+        marks, arrivals = _MARKS if spec.marks_firsts else {}, _ARRIVALS if spec.early else {}
+        super().__init__(spec, {**_ROLE_TYPES, **marks, **arrivals})
 
     def answers_of(self, batch: Batch, ended: bool, counts: Counts) -> pa.Table:
         """Every match that is decided before the watermark; at the end of the input, all windows close."""
@@ -41,11 +49,12 @@ class SequenceOperator(EventOperator):
             first, end = spec.first_role[query], spec.first_role[query + 1]
             roles = matcher.roles.between(first, end)
             answered = matcher.answered(analysis, roles, first)
-            for expired in (False, True):
-                searches = [search for search in spec.searches[query] if search.expired is expired]
+            for status in (MATCHED, EXPIRED):
+                searches = [search for search in spec.searches[query] if search.expired is (status == EXPIRED)]
                 if searches:
-                    matches = [self._matches(matcher, query, search, alive, answered) for search in searches]
-                    answers.add(query, matches, expired, answered)
+                    limit = answers.limit(query)
+                    matches = [self._matches(matcher, query, search, alive, answered, limit) for search in searches]
+                    answers.add(query, matches, status, answered)
             if len(answered) or analysis.query.has_open_start:
                 window = spec.searches[query][0].scores.window
                 marks[SPENT][roles] |= matcher.spent(analysis, roles, first, answered, window)
@@ -53,9 +62,54 @@ class SequenceOperator(EventOperator):
         self.kept = batch.with_roles(alive, old=np.ones(len(alive), np.bool_), **marks)
         return answers.table()
 
-    def _matches(self, matcher: Matcher, query: int, search: Search, alive: Bools, answered: Bools) -> Matches:
+    def _matches(
+        self, matcher: Matcher, query: int, search: Search, alive: Bools, answered: Bools, limit: AnswerLimit
+    ) -> Matches:
         """The matches of one search among the events that can be its components; marks roles in `alive`."""
         analysis = self._spec.analyses[query]
         size = len(analysis.query.components)
         first = self._spec.first_role[query] + search.disjunct * size
-        return matcher.matches(analysis, search, matcher.roles.between(first, first + size), first, alive, answered)
+        roles = matcher.roles.between(first, first + size)
+        return matcher.matches(analysis, search, roles, first, alive, answered, limit)
+
+
+class EarlyOperator(SequenceOperator):
+    """The operator of live queries of which some have EMIT EARLY: these also give provisional matches.
+
+    Each step gives the final matches, as without EMIT EARLY. Then the events that are held are searched as if the
+    watermark had passed them, among the events that are kept, and nothing of this search is kept. A match is
+    provisional in the step in which the last of its events arrives, and in no other.
+    """
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: Progress, ended: bool) -> Outcome:
+        """Process packets; return all answers that are decided before the watermark, and new provisional ones."""
+        outcome = super().step(packets, watermark, ended)
+        early = self._provisional()
+        for events in (self.kept, self._buffer.held):
+            events.roles[SEEN] = np.ones(len(events.roles[SEEN]), np.bool_)
+        return replace(outcome, answers=pa.concat_tables([outcome.answers, early]))
+
+    def _provisional(self) -> pa.Table:
+        """The matches with a new event whose last event is held."""
+        spec = self._spec
+        held, _ = self._buffer.held.without_duplicates()
+        batch = self.in_order(Batch.concat([self.kept, held]))
+        if not len(held) or batch.roles[SEEN].all():
+            return self._no_answers
+        # No window has closed at the first event: the watermark decides on final answers only.
+        matcher = Matcher(batch, spec.relations, batch.t[0])
+        is_new = np.zeros(len(batch), np.bool_)
+        is_new[matcher.roles.event[~batch.roles[SEEN]]] = True
+        matcher.only_near(is_new, max(spec.window(query) for query in spec.early))
+        answers, alive = Answers(spec, batch), np.zeros(len(matcher.roles), np.bool_)
+        for query in spec.early:
+            first, end = spec.first_role[query], spec.first_role[query + 1]
+            answered = matcher.answered(spec.analyses[query], matcher.roles.between(first, end), first)
+            limit = answers.limit(query)
+            matches = [
+                self._matches(matcher, query, search, alive, answered, limit)
+                for search in spec.searches[query]
+                if not search.expired
+            ]
+            answers.add(query, matches, PROVISIONAL, answered, is_new)
+        return answers.table()

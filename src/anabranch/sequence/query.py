@@ -117,7 +117,8 @@ class BoundSequence(BoundQuery):
     """A SEQUENCE query.
 
     `where` is as written; the analysis converts it to a normal form. `within` is None without WITHIN. With
-    `ending_open`, the last components may be missing or negative. `emit` is a subset of {'best', 'next', 'expired'}.
+    `ending_open`, the last components may be missing or negative. `emit` is a subset of
+    {'best', 'next', 'expired', 'early'}.
     `scoring` is 'joint', the score of the paper, or 'posterior'.
     """
 

@@ -23,6 +23,16 @@ class SequenceSpec(EventSpecification):
     analyses: tuple[SequenceAnalysis, ...]
     searches: tuple[tuple[Search, ...], ...]
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the queries."""
+        return [analysis.query.name for analysis in self.analyses]
+
+    @property
+    def remedy(self) -> str:
+        """How to change a query that has too many answers, for its error."""
+        return "shorten WITHIN, compare more columns in WHERE, or set a THRESHOLD"
+
     @cached_property
     def first_role(self) -> tuple[int, ...]:
         """The number of the first role of each query; each component of each disjunct has one role."""
@@ -34,6 +44,12 @@ class SequenceSpec(EventSpecification):
         """Whether the state marks events that begin no match any more, although later matches may need them."""
         queries = [analysis.query for analysis in self.analyses]
         return any("next" in query.emit or query.has_open_start for query in queries)
+
+    @property
+    def early(self) -> tuple[int, ...]:
+        """The numbers of the live queries that also give matches before the watermark has passed."""
+        queries = enumerate(analysis.query for analysis in self.analyses)
+        return tuple(number for number, query in queries if self.live and "early" in query.emit)
 
     @property
     def has_runs(self) -> bool:

@@ -18,6 +18,7 @@ from anabranch.columns.calibration import CalibrationMap
 from anabranch.columns.times import TimeKind
 from anabranch.transport.finishing import Finishing
 from anabranch.transport.layout import Layout
+from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Operator
 from anabranch.transport.routing import Placement
 
@@ -37,6 +38,7 @@ class JobContext:
     calibrations : the calibration map of each query that has one, by its number
     limits : how many rows are kept, for each query with ORDER BY ... LIMIT, by its number
     queries : identifies each query, in hexadecimal digits; empty if there is no state
+    max_answers : how many answers a query may have in one step of a bucket
     """
 
     layouts: tuple[Layout, ...]
@@ -47,6 +49,7 @@ class JobContext:
     calibrations: Mapping[int, CalibrationMap] = field(default_factory=dict)
     limits: Mapping[int, int] = field(default_factory=dict)
     queries: tuple[str, ...] = ()
+    max_answers: int = MAX_ANSWERS
 
     def query_id(self, number: int) -> str:
         """Identifies a query of the group in saved state."""
@@ -87,6 +90,11 @@ class Specification(ABC):
     def live(self) -> bool:
         """Whether the inputs are live."""
         return self.context.live
+
+    @property
+    def max_answers(self) -> int:
+        """How many answers a query may have in one step of a bucket."""
+        return self.context.max_answers
 
     @property
     def time_kind(self) -> TimeKind:

@@ -45,18 +45,25 @@ class Progress(int):
     ----------
     before, now : the watermark of each stream before and after the micro-batch
     newest_before : the newest time of any row before the micro-batch
+    end : the watermark if the input ended after the micro-batch: past every row
     """
 
     before: tuple[int, ...]
     now: tuple[int, ...]
     newest_before: int
+    end: int
 
     def __new__(
-        cls, watermark: int, before: tuple[int, ...], now: tuple[int, ...], newest_before: int = BEGINNING
+        cls,
+        watermark: int,
+        before: tuple[int, ...],
+        now: tuple[int, ...],
+        newest_before: int = BEGINNING,
+        end: int = BEGINNING,
     ) -> Self:
         """Return a watermark, which is an integer for those who need no more."""
         progress = super().__new__(cls, watermark)
-        progress.before, progress.now, progress.newest_before = before, now, newest_before
+        progress.before, progress.now, progress.newest_before, progress.end = before, now, newest_before, end
         return progress
 
     @classmethod
@@ -67,7 +74,11 @@ class Progress(int):
     def of_streams(self, streams: Sequence[int]) -> Progress:
         """The progress of a query that has only these streams."""
         before, now = (tuple(times[stream] for stream in streams) for times in (self.before, self.now))
-        return Progress(self, before, now, self.newest_before)
+        return Progress(self, before, now, self.newest_before, self.end)
+
+    def to_end(self) -> Progress:
+        """The next progress, if the input ends after the micro-batch."""
+        return Progress(self.end, self.now, (self.end,) * len(self.now), self.newest_before, self.end)
 
 
 class Clock:
@@ -89,11 +100,11 @@ class Clock:
         before, newest_before = self._of_streams(), max(self._newest)
         self._newest = [max(known, now) for known, now in zip(self._newest, newest, strict=True)]
         watermarks = self._of_streams()
+        last = max(self._newest)
+        end = max(_end_of(last, layout) for layout in self._layouts) if last > BEGINNING else BEGINNING
         if ended:
-            last = max(self._newest)
-            end = max(_end_of(last, layout) for layout in self._layouts) if last > BEGINNING else BEGINNING
             watermarks = (end,) * len(watermarks)
-        return Progress(min(watermarks), before, watermarks, newest_before)
+        return Progress(min(watermarks), before, watermarks, newest_before, end)
 
     def _of_streams(self) -> tuple[int, ...]:
         """The watermark of each stream."""

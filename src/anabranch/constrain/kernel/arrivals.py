@@ -28,14 +28,20 @@ from anabranch.constrain.kernel.tables import Table
 def arrive(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
     radius: float, items: Table, begin: I64, end: I64, base: I64, cells: I64, tight: bool, start: int, enough: int,
-) -> tuple[int, I64]:  # fmt: skip
+    most: int,
+) -> tuple[int, I64, int]:  # fmt: skip
     """Process the events from number `start` on, until the last one or until the solutions take `enough` numbers.
+
+    One event may complete `most` solutions of a query.
 
     Returns
     -------
-    The number of the next event, and the solutions (see `search`).
+    The number of the next event, the solutions (see `search`), and -1; or, if there are too many solutions, the number
+    of the event that completes them, no solutions, and the query.
     """
     size, n_events = _largest(variables)
+    # Of each query, the last event that has completed solutions, and how many more it may complete.
+    last, rest = np.full(len(variables), -1, np.int64), np.empty(len(variables), np.int64)
     spans, need = np.zeros((n_events + 1, size, 2), np.int64), np.zeros(size, np.int64)
     chosen = np.zeros((n_events + 1, 3), np.int64)
     pool, solutions, length = np.empty(1024, np.int64), np.empty(1024, np.int64), 0
@@ -55,18 +61,23 @@ def arrive(
                 continue
             if complete and roles[role].is_primary:
                 v = roles[role].variable
+                query = variables[v].query
+                if last[query] != x:
+                    last[query], rest[query] = x, most
                 chosen[0, ROLE], chosen[0, VARIABLE] = role, v - variables[v].first
-                pool, solutions, length = search(
+                pool, solutions, length, rest[query] = search(
                     variables, pairs, checks, events, columns, roles, scale, radius, spans, need, chosen, pool, top,
-                    solutions, length,
+                    solutions, length, rest[query],
                 )  # fmt: skip
+                if rest[query] < 0:
+                    return x, solutions[:0], query
             _update_expiry(variables, pairs, events, roles, tight, spans, role, pool)
         # Kept only after all roles of the event, so that a solution does not contain the same event in two roles.
         for role in range(events[x].role, events[x + 1].role):
             if roles[role].expires >= events[x].t and variables[roles[role].variable].count > 0:
                 keep(items, end, events, roles, role)
         x += 1
-    return x, solutions[:length]
+    return x, solutions[:length], -1
 
 
 @compiled_inline

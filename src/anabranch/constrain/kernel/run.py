@@ -30,6 +30,10 @@ class Run:
     tight : whether roles expire tightly
     n_old : the number of events, at the beginning, that an earlier run has kept
     expires, met : of the roles of these events, from the earlier run
+
+    Attributes
+    ----------
+    stopped : the query and the event at which the run has ended, because the event completes too many solutions
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class Run:
         expires: Any = None, met: Any = None,
     ) -> None:  # fmt: skip
         self._graph, self._arrays, self._tight, self._n_old = graph, arrays, tight, n_old
+        self.stopped: tuple[int, int] | None = None
         old = int(arrays.events["role"][n_old])
         if old:
             arrays.roles["expires"][:old], arrays.roles["met"][:old] = expires, met
@@ -53,16 +58,22 @@ class Run:
         """For each role, the variables of its query that have an event which agrees with it, as bits."""
         return self._arrays.roles["met"]
 
-    def solutions(self) -> Iterator[tuple[int, I64]]:
-        """Process the events; yields pairs of a query and an array of events with one row per solution."""
+    def solutions(self, most: int) -> Iterator[tuple[int, I64]]:
+        """Process the events; yields pairs of a query and an array of events with one row per solution.
+
+        If an event completes more than `most` solutions of a query, both are `stopped`, and the run ends.
+        """
         graph, store, (events, columns, roles) = self._graph, self._store, self._arrays
         counts = np.add.reduceat(graph.variables["count"], graph.first[:-1])
         x = self._n_old
         while x < len(self._arrays):
-            x, written = arrive(
+            x, written, query = arrive(
                 graph.variables, graph.pairs, graph.checks, events, columns, roles, graph.scale, graph.radius,
-                store.items, store.begin, store.end, store.base, store.cells, self._tight, x, ENOUGH,
+                store.items, store.begin, store.end, store.base, store.cells, self._tight, x, ENOUGH, most,
             )  # fmt: skip
+            if query >= 0:
+                self.stopped = query, x
+                return
             yield from _by_query(written, 1 + counts)
 
     def companions(self, variable: int, owners: I64, solutions: I64) -> I64:

@@ -27,9 +27,12 @@ ROLE, VARIABLE, POINTER = range(3)
 @compiled
 def search(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
-    radius: float, spans: I64, need: I64, chosen: I64, pool: I64, top: int, solutions: I64, length: int,
-) -> tuple[I64, I64, int]:  # fmt: skip
-    """Append all solutions that contain the role chosen at depth 0; returns the pool, the solutions and their length.
+    radius: float, spans: I64, need: I64, chosen: I64, pool: I64, top: int, solutions: I64, length: int, rest: int,
+) -> tuple[I64, I64, int, int]:  # fmt: skip
+    """Append all solutions that contain the role chosen at depth 0, if there are not more than `rest`.
+
+    Returns the pool, the solutions and their length, and how many more solutions there may be, which is negative if
+    there are too many.
 
     The lists of depth 0 contain the roles that agree with it. A solution is written as its query, then the events of
     its variables; the events of a counted variable ascend.
@@ -41,6 +44,9 @@ def search(
         if chosen[depth, POINTER] < 0:
             u = _fewest(spans, need, depth, variable.size)
             if u < 0:
+                rest -= 1
+                if rest < 0:
+                    break
                 solutions, length = _write(variable.query, variable.size, roles, chosen, depth, solutions, length)
                 depth -= 1
                 continue
@@ -62,7 +68,7 @@ def search(
         ):
             depth += 1
             chosen[depth, POINTER] = -1
-    return pool, solutions, length
+    return pool, solutions, length, rest
 
 
 @compiled_inline

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anabranch.arrays import F64, I64, Bools
-from anabranch.compiled import compiled, compiled_inline
+from anabranch.compiled import assign, compiled, compiled_inline
 from anabranch.sequence.kernel.conditions import absence, chance_of, is_consistent, is_open
 from anabranch.sequence.kernel.lists import Lists
 from anabranch.sequence.kernel.query import ALWAYS, NEVER, TABLE_ERROR, Chances, Conditions, Scores
@@ -45,11 +45,13 @@ class SearchResult(NamedTuple):
     events : (n, m) the event of each positive component of each match; -1 if it is missing
     scores : (n,) the score of each match
     queued : for each item, whether it can be part of a match, now or later
+    stopped : the trigger at which the search was stopped, because there are too many matches; -1 if it was not
     """
 
     events: I64
     scores: F64
     queued: Bools
+    stopped: int
 
 
 class Firsts(NamedTuple):
@@ -228,7 +230,7 @@ def next_match(
 @compiled
 def search(
     scores: Scores, conditions: Conditions, lists: Lists, t: npt.NDArray[Any], chances: Chances, fresh: Bools,
-    answered: Bools, bounded: bool, best: bool, expired: bool,
+    answered: Bools, bounded: bool, best: bool, expired: bool, most: int,
 ) -> SearchResult:  # fmt: skip
     """Every match whose trigger is fresh and whose score reaches the threshold.
 
@@ -242,6 +244,7 @@ def search(
     bounded : whether arrivals are pruned by their bounds; otherwise all of them are queued
     best : whether to skip matches that score less than an earlier match of the same trigger
     expired : whether to search for sequences that no event continues instead of matches
+    most : how many matches there may be; the search stops at the next one
     """
     positives = conditions.positives
     m, times = len(positives), t[lists.events]
@@ -252,9 +255,10 @@ def search(
     )  # fmt: skip
     firsts = Firsts(answered, np.full(answered.shape, -1, np.int64))
     matches, match_scores, count = np.empty((_CAPACITY, m), np.int64), np.empty(_CAPACITY), 0
+    stopped = -1
     for group in range(lists.start.shape[1]):
         open_group(queues, lists, positives, group)
-        while True:
+        while stopped < 0:
             s = next_arrival(queues, lists, times, positives, group)
             if s < 0:
                 break
@@ -277,9 +281,14 @@ def search(
                     )
                     if total == 0.0:
                         break
+                    if count == most:
+                        stopped = event
+                        break
                     if count == len(matches):
-                        matches = np.concatenate((matches, np.empty_like(matches)))
-                        match_scores = np.concatenate((match_scores, np.empty_like(match_scores)))
+                        larger, larger_scores = np.empty((min(2 * count, most), m), np.int64), np.empty(2 * count)
+                        assign(larger, matches)
+                        assign(larger_scores, match_scores)
+                        matches, match_scores = larger, larger_scores
                     for i in range(m):
                         matches[count, i] = path.bound[positives[i]]
                     if len(answered):
@@ -288,4 +297,4 @@ def search(
                     match_scores[count] = total
                     count += 1
                     least = max(least, total * _SAME) if best else least
-    return SearchResult(matches[:count].copy(), match_scores[:count].copy(), queued)
+    return SearchResult(matches[:count].copy(), match_scores[:count].copy(), queued, stopped)

@@ -1,0 +1,101 @@
+"""A query with too many answers fails alone: the other queries of the workbook are answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.cli.command import Command
+
+import anabranch as ab
+
+WORKBOOK = """
+CREATE STREAM e KEY (k STRING) TIME t INTEGER FROM 'e';
+CREATE QUERY pairs AS SEQUENCE (x, y) FROM e AS x, e AS y WHERE x.k = y.k WITHIN 1;
+CREATE QUERY many AS SEQUENCE (w, x, y, z) FROM e AS w, e AS x, e AS y, e AS z
+  WHERE w.k = x.k AND x.k = y.k AND y.k = z.k WITHIN 1000;
+CREATE QUERY triples AS SEQUENCE (x, y, z) FROM e AS x, e AS y, e AS z WHERE x.k = y.k AND y.k = z.k WITHIN 2;
+CREATE QUERY seen AS PATTERN e(x) GROUP BY x;
+CREATE QUERY all_bindings AS PATTERN e(x) THEN e(y) GROUP BY x, y;
+"""
+N = 40
+#: The answers of the queries that have at most 200.
+ANSWERS = {"pairs": N - 1, "triples": N - 2, "seen": N + 20}
+
+
+@pytest.fixture
+def workbook(tmp_path: Path) -> Path:
+    (tmp_path / "e").mkdir()
+    rows = [f"a,{t}" for t in range(N)] + [f"k{t},{t}" for t in range(20)]
+    (tmp_path / "e" / "rows.csv").write_text("\n".join(["k,t", *rows]))
+    path = tmp_path / "w.abq"
+    path.write_text(WORKBOOK)
+    return path
+
+
+def written(folder: Path) -> dict[str, int]:
+    """The number of final answers of each query in an output folder."""
+    return {
+        name: sum(pq.ParquetFile(path).metadata.num_rows for path in (folder / name).glob("part-*.parquet"))
+        for name in ANSWERS
+    }
+
+
+def test_a_run_goes_on_without_the_queries_that_have_too_many_answers(
+    spark: SparkSession, workbook: Path, anabranch: Command
+) -> None:
+    output, summary = workbook.parent / "out", workbook.parent / "summary.json"
+    arguments = ["--output", output, "--max-answers", "200", "--summary", summary]
+    outcome = anabranch("run", workbook, *arguments)
+    assert outcome.status == 1
+    failed = [line for line in outcome.err.splitlines() if "more than" in line]
+    assert [line.rpartition("; ")[0].partition(" (")[0] for line in failed] == [
+        f"{workbook}:4:1: many: more than 200 answers in one bucket and step",
+        f"{workbook}:8:1: all_bindings: more than 200 answers in one bucket and step",
+    ]
+    assert written(output) == ANSWERS
+    assert not (output / "many").exists()
+    report = json.loads(summary.read_text())
+    assert report["error"] == failed[0]
+    assert {query["query"]: query["answers"] for query in report["queries"]} == ANSWERS
+
+
+def test_a_stream_goes_on_without_the_queries_that_have_too_many_answers(
+    spark: SparkSession, workbook: Path, anabranch: Command
+) -> None:
+    output, checkpoint = workbook.parent / "out", workbook.parent / "checkpoint"
+    arguments = ["--once", "--checkpoint", checkpoint, "--output", output, "--max-answers", "200"]
+    outcome = anabranch("stream", workbook, *arguments)
+    assert outcome.status == 1
+    assert outcome.first.startswith(
+        f"{workbook}:4:1: many: more than 200 answers in one bucket and step (the last one: "
+    )
+    assert "removed many: its answers so far stay in its folder" in outcome.err
+    assert written(output) == ANSWERS
+    # Later rows: the query is started again, and sees what is newer.
+    rows = [f"a,{t}" for t in range(1000, 1005)]
+    (workbook.parent / "e" / "later.csv").write_text("\n".join(["k,t", *rows]))
+    outcome = anabranch("stream", workbook, *arguments, "--query", "pairs", "--query", "many", "--query", "triples")
+    assert outcome.status == 0
+    assert "added many: it sees the events that are newer than all rows read before" in outcome.err
+    assert written(output) == {"pairs": N - 1 + 4, "triples": N - 2 + 3, "seen": N + 20}
+    (many,) = (output / "many").glob("part-*.parquet")
+    assert pq.ParquetFile(many).metadata.num_rows == 5
+
+
+def test_the_limit_of_a_session_and_of_a_run(spark: SparkSession, workbook: Path) -> None:
+    session = ab.Session(spark, max_answers=200)
+    session.execute_file(str(workbook))
+    with pytest.raises(ab.TooManyAnswers, match=r"^many: more than 200 answers in one bucket and step \(.*k = a\)"):
+        session.run("many").count()
+    assert session.run("pairs").count() == ANSWERS["pairs"]
+    with pytest.raises(ab.TooManyAnswers, match="^pairs: more than 10 answers"):
+        session.run("pairs", max_answers=10).count()
+    assert session.run("many", max_answers=1_000_000).count() == 91_390
+    with pytest.raises(ab.TooManyAnswers, match="^many: more than 200 answers"):
+        session.run_all(["pairs", "many"])
+    with pytest.raises(ab.AnabranchError, match="max_answers is at least 1, not 0"):
+        session.run("pairs", max_answers=0)
