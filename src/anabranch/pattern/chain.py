@@ -108,12 +108,22 @@ class Chain:
         """A chain with the same state, which is moved on separately."""
         return replace(self, state=self.state.copy())
 
+    def is_new(self, t: int) -> bool:
+        """Whether it has no partial result at t or later, and no key: it is as a new chain."""
+        partials = self.state.partials()
+        if partials and self.carrying.machine.timed:
+            partials = set(filter(self.carrying.recent(partials, t), partials))
+        return not partials and not [*self.state.keys]
+
     def advance(self, t: int, keys: Sequence[Outcomes], past: Past) -> Truth:
         """Process one instant."""
         carrying, now = self.carrying, 0
         if carrying.machine.timed:
             now = t
             self.state.forget(carrying.recent(self.state.partials(), t))
+        if not carrying.times and self.is_new(t):
+            # A stream may have forgotten such a chain. The work so far does not count any more.
+            self.state = carrying.start(self.hashed).state
         feeding, partials = [], list(self.state.partials())
         for outcomes in keys:
             effective = {

@@ -31,6 +31,8 @@ _Answers = tuple[I32, I64, I64, F64]
 class GroupedOperator(PatternOperator):
     """The operator of one bucket."""
 
+    _pages_chains = False
+
     def open(self, state: bytes | None) -> None:
         """Start empty (None), or resume from saved bytes."""
         super().open(state)
