@@ -113,7 +113,7 @@ class Chain:
         partials = self.state.partials()
         if partials and self.carrying.machine.timed:
             partials = set(filter(self.carrying.recent(partials, t), partials))
-        return not partials and not [*self.state.keys]
+        return not (partials or any(True for _ in self.state.keys))
 
     def advance(self, t: int, keys: Sequence[Outcomes], past: Past) -> Truth:
         """Process one instant."""
@@ -121,10 +121,10 @@ class Chain:
         if carrying.machine.timed:
             now = t
             self.state.forget(carrying.recent(self.state.partials(), t))
-        if not carrying.times and self.is_new(t):
+        feeding, partials = [], list(self.state.partials())
+        if not (partials or carrying.times or any(True for _ in self.state.keys)):
             # A stream may have forgotten such a chain. The work so far does not count any more.
             self.state = carrying.start(self.hashed).state
-        feeding, partials = [], list(self.state.partials())
         for outcomes in keys:
             effective = {
                 code: carrying.machine.effective(partials, signature) for code, signature in outcomes.signatures.items()
