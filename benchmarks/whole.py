@@ -32,6 +32,7 @@ from benchmarks.engines import (
     spark_session,
 )
 from benchmarks.harness import Options, Record, interleaved, load_records, recorder
+from benchmarks.idle import idle, written_bytes
 from benchmarks.pattern.queries import workbook as pattern_workbook
 from benchmarks.profile import print_calls
 from benchmarks.relate import spark as relate
@@ -274,4 +275,15 @@ def _count(answers: DataFrame, number: int) -> None:
     answers.count()
 
 
-PARTS = {name: partial(from_files, make) for name, make in KINDS.items()} | {"streaming": streaming}
+def written(options: Options) -> Iterator[Record]:
+    """The bytes that a stream of RELATE writes to its state, and those that arrive, in one process."""
+    workload = _relate(options)
+    folder = workload.folder() / "stream"
+    arrived, to_state = written_bytes(workload.reading(folder), workload.query, folder)
+    record = recorder("whole.written", f"RELATE: {workload.description}; {FILES} micro-batches", options)
+    yield record("arrived", arrived / 1e6, "MB")
+    yield record("written", to_state / 1e6, "MB", "arrived", to_state / arrived)
+
+
+PARTS = {name: partial(from_files, make) for name, make in KINDS.items()}
+PARTS |= {"streaming": streaming, "idle": idle, "written": written}

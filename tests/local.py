@@ -20,6 +20,7 @@ from anabranch.planning.layouts import layouts_for
 from anabranch.planning.prepared import Prepared, prepare, with_job
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Counts, Outcome
+from anabranch.transport.pages import Paged
 from anabranch.transport.per import Moment
 from anabranch.transport.routing import route
 from anabranch.transport.watermark import Clock
@@ -96,6 +97,28 @@ def to_table(job: Any, stream: int, rows: Sequence[Mapping[str, Any]]) -> pa.Tab
     return table_of(job.layouts[stream], rows)
 
 
+class MemoryPages(dict[int, bytes]):
+    """The pages of a bucket, with the numbers of those that were read and written."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int]] = []
+
+    def read(self, page: int) -> bytes:
+        """The bytes of a page."""
+        self.calls.append(("read", page))
+        return self[page]
+
+    def write(self, page: int, data: bytes) -> None:
+        """Write a page."""
+        self.calls.append(("write", page))
+        self[page] = data
+
+    def remove(self, page: int) -> None:
+        """Remove a page."""
+        self.calls.append(("remove", page))
+        del self[page]
+
+
 class LocalRun:
     """The buckets of one query in one process; their state is saved and loaded at every step, as in streaming."""
 
@@ -103,6 +126,7 @@ class LocalRun:
         self.job = job
         self.n_buckets = n_buckets
         self.states: list[bytes | None] = [None] * n_buckets
+        self.pages = [MemoryPages() for _ in range(n_buckets)]
         self.clock = Clock(job.layouts)
         self.outcomes: list[Outcome] = []
         self.rejected: list[dict[str, str]] = []
@@ -128,13 +152,20 @@ class LocalRun:
         watermark = self.clock.advance(newest, ended=end)
         self.now = Moment(watermark, end, np.frombuffer(b"".join(instants), "<i8"))
         for bucket in range(self.n_buckets):
-            operator = self.job.operator()
-            operator.open(self.states[bucket])
+            operator = self.opened(bucket)
             outcome = operator.step(packets[bucket], watermark, ended=end)
             self.states[bucket] = operator.save()
             self.counts += outcome.counts
             self.rejected += outcome.rejected.to_pylist()
             self.outcomes.append(outcome)
+
+    def opened(self, bucket: int) -> Any:
+        """An operator with the state of a bucket."""
+        operator = self.job.operator()
+        operator.open(self.states[bucket])
+        if isinstance(operator, Paged):
+            operator.use_pages(self.pages[bucket])
+        return operator
 
     def run(self, batches: Iterable[Rows]) -> None:
         """Process all micro-batches and the end of the input, and check that the counts add up."""

@@ -12,7 +12,6 @@ from tests.local import Rows
 
 from anabranch.relate.deciding import decide
 from anabranch.relate.job import RelateJob
-from anabranch.relate.operator import RelateOperator
 from anabranch.relate.store import EntityStore
 
 #: The keys of both operands; a key of one column is its value, a key of several columns is a tuple.
@@ -72,12 +71,7 @@ class RelateRun(local.LocalRun):
 
     def stores(self) -> list[EntityStore]:
         """The entity stores of all buckets, in each bucket by stream."""
-        entity_stores = []
-        for state in self.states:
-            operator = RelateOperator(self.job.spec)
-            operator.open(state)
-            entity_stores += operator._stores
-        return entity_stores
+        return [store for bucket in range(self.n_buckets) for store in self.opened(bucket)._stores]
 
     def kept(self) -> set[Any]:
         """The keys whose rows are in the state of some bucket."""

@@ -18,7 +18,7 @@ from anabranch import Session
 from anabranch.errors import StateError
 from anabranch.planning.identity import VERSION
 from anabranch.runtime.checkpoint import Changes, Checkpoint, folder_of
-from anabranch.transport.state import FORMAT
+from anabranch.transport.state import OLDEST_FORMAT
 
 STREAMS = """
 CREATE STREAM e KEY (id STRING) VALUE (kind STRING) TIME t INTEGER SPACE (x, y) WATERMARK 5;
@@ -190,7 +190,12 @@ def test_a_changed_query_needs_a_new_name(spark: SparkSession, tmp_path: Path) -
 
 def test_a_group_finds_the_checkpoint_that_has_one_of_its_queries(tmp_path: Path) -> None:
     def claim(folder: str, *names: str) -> None:
-        identity = {"version": VERSION, "state format": FORMAT, "queries": dict.fromkeys(names, "text"), "streams": []}
+        identity = {
+            "version": VERSION,
+            "state format": OLDEST_FORMAT,
+            "queries": dict.fromkeys(names, "text"),
+            "streams": [],
+        }
         Checkpoint(folder).claim(identity, 16, {}, shares_pass=True)
 
     first = folder_of(str(tmp_path), ["a", "B"])

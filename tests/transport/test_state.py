@@ -68,7 +68,9 @@ def test_state_of_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(state, "FORMAT", FORMAT + 1)
     newer = seal(TABLES, OURS)
     monkeypatch.undo()
-    with pytest.raises(StateError, match=f"has format {FORMAT + 1}, this version reads {FORMAT}; start with a new"):
+    with pytest.raises(
+        StateError, match=f"has format {FORMAT + 1}, this version reads 3 to {FORMAT}; start with a new"
+    ):
         unseal(newer, OURS)
 
 

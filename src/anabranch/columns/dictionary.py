@@ -20,6 +20,17 @@ _NAN = float("nan")
 
 _UNIT = "unit"
 
+#: Tuples that nothing refers to are not removed from a smaller dictionary.
+FEW = 64
+
+
+def is_worth_removing(used: Bools) -> bool:
+    """Whether the tuples that are not used should be removed: there are many, and they are the majority.
+
+    So the cost of new numbers is shared by as many new tuples.
+    """
+    return len(used) > max(FEW, 2 * int(used.sum()))
+
 
 def encode_pairs(first: I32, second: I32, n_first: int, n_second: int) -> tuple[I32, I64]:
     """Number the distinct pairs of two code columns; returns the code of each pair and the first index of each code."""
@@ -80,7 +91,7 @@ class Dictionary:
 
     def encode(self, table: pa.Table) -> I32:
         """The numbers of a table's tuples; new tuples are added."""
-        columns = [flat(pc.cast(column, kind)) for column, kind in zip(table.columns, self._types, strict=True)]
+        columns = self._cast(table)
         lists = [_canonical(column) for column in columns]
         numbers = self._numbers
         codes = np.fromiter(
@@ -94,6 +105,14 @@ class Dictionary:
                 pa.concat_arrays([old, column.take(new)]) for old, column in zip(self._columns, columns, strict=True)
             ]
         return codes
+
+    def has(self, table: pa.Table) -> Bools:
+        """Which of a table's tuples have numbers."""
+        lists = map(_canonical, self._cast(table))
+        return np.fromiter((entry in self._numbers for entry in zip(*lists, strict=True)), np.bool_, table.num_rows)
+
+    def _cast(self, table: pa.Table) -> list[pa.Array]:
+        return [flat(pc.cast(column, kind)) for column, kind in zip(table.columns, self._types, strict=True)]
 
     def keep(self, chosen: Bools) -> I32:
         """Remove all tuples but the chosen ones; returns the new number of each tuple, -1 for those removed."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import I32, I64
-from anabranch.columns.dictionary import Dictionary
+from anabranch.columns.dictionary import Dictionary, is_worth_removing
 from anabranch.columns.times import decode_time
 from anabranch.monitor.placement import counts_rows
 from anabranch.monitor.predictions import Predictions
@@ -23,9 +23,6 @@ from anabranch.transport.layout import Layout, require_prediction
 from anabranch.transport.operator import Counts
 from anabranch.transport.state import read_tables
 from anabranch.transport.watermark import Advance, ReorderBuffer
-
-#: The keys of a stream are not tidied up below this number.
-_FEW_KEYS = 64
 
 
 class Arrivals:
@@ -156,7 +153,7 @@ class Arrivals:
             is_used = np.zeros(len(keys), np.bool_)
             rows = held.stream == stream
             is_used[held.key[rows]] = True
-            if sensors is not None or len(keys) <= max(_FEW_KEYS, 2 * int(is_used.sum())):
+            if sensors is not None or not is_worth_removing(is_used):
                 continue
             key[rows] = keys.keep(is_used)[held.key[rows]]
             self._key_parts[stream] = self._key_parts[stream][is_used]

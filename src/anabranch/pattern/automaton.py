@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from anabranch.arrays import I32, Bools
+from anabranch.arrays import I32, I64, Bools
 from anabranch.errors import TooLarge
 from anabranch.language.limits import MAX_GOALS
 
@@ -216,6 +216,10 @@ class Automaton(Generic[S]):
     def index_of(self, letters: Iterable[int]) -> I32:
         """The indexes of letters that were added before."""
         return np.array([self._letter_of[letter] for letter in letters], dtype=np.int32)
+
+    def numbers_of(self, states: Iterable[S]) -> I64:
+        """The numbers of states that were added before."""
+        return np.array([self._state_of[state] for state in states], np.int64)
 
     def tick_of(self, reaches: Iterable[int]) -> I32:
         """The indexes of ticks that were added before."""

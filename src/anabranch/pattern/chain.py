@@ -108,6 +108,13 @@ class Chain:
         """A chain with the same state, which is moved on separately."""
         return replace(self, state=self.state.copy())
 
+    def is_new(self, t: int) -> bool:
+        """Whether it has no partial result at t or later, and no key: it is as a new chain."""
+        partials = self.state.partials()
+        if partials and self.carrying.machine.timed:
+            partials = set(filter(self.carrying.recent(partials, t), partials))
+        return not (partials or any(True for _ in self.state.keys))
+
     def advance(self, t: int, keys: Sequence[Outcomes], past: Past) -> Truth:
         """Process one instant."""
         carrying, now = self.carrying, 0
@@ -115,6 +122,9 @@ class Chain:
             now = t
             self.state.forget(carrying.recent(self.state.partials(), t))
         feeding, partials = [], list(self.state.partials())
+        if not (partials or carrying.times or any(True for _ in self.state.keys)):
+            # A stream may have forgotten such a chain. The work so far does not count any more.
+            self.state = carrying.start(self.hashed).state
         for outcomes in keys:
             effective = {
                 code: carrying.machine.effective(partials, signature) for code, signature in outcomes.signatures.items()

@@ -14,7 +14,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import END, F64, I32, I64
+from anabranch.arrays import END, F64, I32, I64, Bools
 from anabranch.columns.intervals import interval
 from anabranch.columns.times import decode_times
 from anabranch.pattern.chain import Chain
@@ -22,7 +22,7 @@ from anabranch.pattern.combined_group import CarriedGroup
 from anabranch.pattern.combining import CombinedAnalysis
 from anabranch.pattern.groups import Groups
 from anabranch.pattern.history import Earlier, History
-from anabranch.pattern.intake import Intake, Received
+from anabranch.pattern.intake import Intake, Received, Used
 from anabranch.pattern.operator import PatternOperator, regular_machine
 from anabranch.pattern.product import ProductAutomaton, ProductMachine, TrueSets, true_sets, united
 from anabranch.pattern.spec import GroupSpec, PatternSpec
@@ -112,6 +112,10 @@ class GroupAnswers:
         """The state as a table."""
         return {"first instants": pa.table({"t": self.first})}
 
+    def keep(self, chains: Bools) -> None:
+        """Forget all other chains."""
+        self.first = self.first[chains]
+
     def note(self, received: Received) -> None:
         """Take note of the chains that begin with a step."""
         self.first = np.append(self.first, np.full(self._intake.n_chains - len(self.first), END, np.int64))
@@ -194,6 +198,8 @@ class ProductOperator(PatternOperator):
     With PER, each group is one chain, and the automaton accepts where the combination is true.
     """
 
+    _pages_chains = False
+
     def __init__(self, spec: PatternSpec, analysis: CombinedAnalysis) -> None:
         self._analysis = analysis
         super().__init__(spec)
@@ -260,7 +266,15 @@ class CombinedOperator(ProductOperator):
         sets = true_sets(self._weights, batch, self._product, self._combined.n_sets, self._like)
         rows = self._group_answers.exact_rows(sets)
         rest = self._group_answers.default_rows([rows], received.instants)
-        return Outcome(self._group_answers.table([rows, rest]), received.rejected, received.counts)
+        answers = self._group_answers.table([rows, rest])
+        # If the combination is true while no operand is, every key has answers from its first row on.
+        if self._spec.live and self._intake.forgets and not self._spec.needs_instants:
+            self._forget()
+        return Outcome(answers, received.rejected, received.counts)
+
+    def _keep(self, used: Used) -> None:
+        super()._keep(used)
+        self._group_answers.keep(used.chains)
 
     def _like(self, true: int) -> object:
         """What has to be known of a set of operands: with one chain per group, only the truth of the combination."""

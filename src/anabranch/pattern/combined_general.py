@@ -10,7 +10,7 @@ from anabranch.pattern.combined import CombinedSpec, GroupAnswers, GroupRows
 from anabranch.pattern.combined_machine import CombinedMachine
 from anabranch.pattern.general import GeneralOperator
 from anabranch.pattern.history import History
-from anabranch.pattern.intake import Received
+from anabranch.pattern.intake import Received, Used
 from anabranch.pattern.machine import Transitions
 from anabranch.pattern.signatures import Signed
 from anabranch.transport.per import Moment
@@ -40,6 +40,15 @@ class CombinedGeneral(GeneralOperator):
 
     def _tables(self) -> dict[str, pa.Table]:
         return super()._tables() | self._group_answers.save()
+
+    @property
+    def _forgets(self) -> bool:
+        """Not if every key has answers from its first row on."""
+        return super()._forgets and not self._spec.needs_instants
+
+    def _keep(self, used: Used) -> None:
+        super()._keep(used)
+        self._group_answers.keep(used.chains)
 
     def _signed(self, received: Received) -> Signed:
         return Signed.of_operands(self._intake, self._operands, received)

@@ -11,12 +11,12 @@ Whether two instants are consecutive depends on all keys of the streams, so ever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import BEGINNING, F64, I64, Bools
+from anabranch.arrays import BEGINNING, F64, I32, I64, Bools
 from anabranch.binding.per import PerEpisode
 from anabranch.columns.times import TimeKind, decode_times, later
 from anabranch.pattern.automaton import Tables
@@ -63,8 +63,8 @@ class Runs:
     count: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     expected: F64 = field(default_factory=lambda: np.zeros(0))
 
-    def where(self, chosen: Bools) -> Runs:
-        """The episodes at which a mask is true."""
+    def where(self, chosen: Bools | I64) -> Runs:
+        """The episodes selected by a mask or by indexes."""
         return Runs(*(getattr(self, name)[chosen] for name in Runs.__slots__))
 
     def arrays(self) -> dict[str, I64 | F64]:
@@ -227,6 +227,45 @@ class Episodes:
         arrays = [decode_times(times, spec.time_kind) for times in (runs.t_from, runs.t_to)]
         arrays += [*self._groups.columns_of(chains), pa.array(runs.count), pa.array(p), pa.array(runs.expected)]
         return pa.table(arrays, schema=spec.answer_schema)
+
+    def _outside(self) -> Bools:
+        """Which chains are in no open episode: what they were since it began does not count."""
+        return ~np.isin(self._groups.of_chains(), self._open.group)
+
+    def end_results(self, chains: Bools) -> None:
+        """Move the weight of some chains to state 0: their partial results are over."""
+        chains = chains & self._outside()
+        self._weights.end_results(chains)
+        self._since.end_results(chains)
+
+    def is_new(self) -> Bools:
+        """Which chains are as new ones."""
+        return self._weights.is_new() & self._outside()
+
+    def keep(self, chains: Bools) -> None:
+        """Remove all other chains; none of them is in an open episode."""
+        group_of = self._groups.of_chains()
+        firsts = np.unique(group_of[chains], return_index=True)
+        number_of = np.zeros(len(group_of), np.int64)
+        number_of[firsts[0][np.argsort(firsts[1])]] = np.arange(len(firsts[0]))
+        group = number_of[self._open.group]
+        self._open = replace(self._open, group=group).where(np.argsort(group, kind="stable"))
+        self._weights.keep(chains)
+        self._since.keep(chains)
+        self._until, self._after = self._until[chains], self._after[chains]
+
+    def used_keys(self) -> I64:
+        """The keys that the weights refer to."""
+        return np.concatenate([self._weights.used_keys(), self._since.used_keys()])
+
+    def used_values(self) -> I32:
+        """The value codes that the weights refer to."""
+        return np.concatenate([self._weights.used_values(), self._since.used_values()])
+
+    def renumber(self, keys: I64, values: I32) -> None:
+        """Replace the numbers of keys and values by new ones."""
+        self._weights.renumber(keys, values)
+        self._since.renumber(keys, values)
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""

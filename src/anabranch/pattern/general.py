@@ -20,7 +20,7 @@ from anabranch.pattern.bindings import Bindings
 from anabranch.pattern.carried_state import CarriedState
 from anabranch.pattern.chain import Carrying, Chain
 from anabranch.pattern.history import Histories, History
-from anabranch.pattern.intake import Intake, Received
+from anabranch.pattern.intake import Intake, Received, Used
 from anabranch.pattern.machine import Machine, Transitions
 from anabranch.pattern.markov_past import MarkovPast
 from anabranch.pattern.sampling import words_for
@@ -91,7 +91,30 @@ class GeneralOperator:
         answers = self._answers(received, histories, now)
         if self._analysis.markov:
             self._past.step(received, self._intake.n_values)
+        if self._forgets:
+            self._forget(now.watermark)
         return Outcome(answers, received.rejected, received.counts)
+
+    @property
+    def _forgets(self) -> bool:
+        """Whether chains can be forgotten: not the values of MARKOV keys, nor counts and bindings."""
+        if self._analysis.markov or self._spec.times or self._bindings is not None:
+            return False
+        return self._intake.forgets
+
+    def _forget(self, watermark: int) -> None:
+        """Forget the chains that are as new ones: a later row of their keys starts them again."""
+        needed = np.array([not chain.is_new(watermark) for chain in self._chains], np.bool_)
+        nothing = np.zeros(0, np.int64)
+        used = self._intake.used(self._intake.needed(needed), nothing, nothing.astype(np.int32))
+        if used.is_minority:
+            self._keep(used)
+
+    def _keep(self, used: Used) -> None:
+        """Forget all other chains, keys and values."""
+        self._intake.keep(used)
+        self._chains = [self._chains[number] for number in np.flatnonzero(used.chains)]
+        self._tallies = {}
 
     def _signed(self, received: Received) -> Signed:
         """The rows of a step, with their signatures."""

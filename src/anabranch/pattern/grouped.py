@@ -35,6 +35,8 @@ _REMEDY = "filter the goals, or group by fewer variables"
 class GroupedOperator(PatternOperator):
     """The operator of one bucket."""
 
+    _pages_chains = False
+
     def open(self, state: bytes | None) -> None:
         """Start empty (None), or resume from saved bytes."""
         super().open(state)

@@ -17,7 +17,7 @@ from anabranch.binding.derived_streams import is_weighted
 from anabranch.binding.typed import Typed, references
 from anabranch.catalog import Model, Stream
 from anabranch.columns.conditions import holds
-from anabranch.columns.dictionary import Dictionary, encode_pairs
+from anabranch.columns.dictionary import Dictionary, encode_pairs, flat, is_worth_removing
 from anabranch.pattern import kernel
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.automaton import accept_bit, match_bit
@@ -63,6 +63,20 @@ class Received:
     rejected: pa.Table
     counts: Counts
     instants: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Which chains, keys and values of a bucket are used; keys by stream, values only if there is one stream."""
+
+    chains: Bools
+    keys: list[Bools]
+    values: list[Bools]
+
+    @property
+    def is_minority(self) -> bool:
+        """Whether the rest should be forgotten."""
+        return any(map(is_worth_removing, (self.chains, *self.keys, *self.values)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +271,74 @@ class Intake:
             of_stream = rows.stream == stream
             chain[of_stream] = self._chain_of[stream][rows.key[of_stream]]
         return chain
+
+    # ------------------------------------------------------------ state
+
+    @property
+    def forgets(self) -> bool:
+        """Whether chains can be forgotten. Not those of inferred streams: each step has rows of all of them."""
+        return not self._derivers
+
+    def absent_chains(self, packets: Sequence[tuple[int, bytes]]) -> list[pa.Array]:
+        """The variables of the chains that packets have rows of and that have no numbers."""
+        schema = pa.schema([(str(index), kind) for index, kind in enumerate(self.chains.types)])
+        parts = [schema.empty_table()]
+        for stream, blob in packets:
+            packet = read_tables(blob)
+            if "keys" in packet:
+                columns = packet["keys"].select(list(self._analysis.chain_positions[stream])).columns
+                parts.append(pa.table(columns, names=schema.names).cast(schema))
+        chains = pa.concat_tables(parts)
+        return [flat(column) for column in chains.filter(pa.array(~self.chains.has(chains))).columns]
+
+    def values_of(self, codes: I32) -> list[pa.Array]:
+        """The columns of values, in a query over one stream."""
+        return self._values[0].take(codes)
+
+    def encode_values(self, values: pa.Table) -> I32:
+        """The codes of values, in a query over one stream."""
+        return self._values[0].encode(values)
+
+    def needed(self, chains: Bools) -> Bools:
+        """Which chains have to be kept, given those that the query needs: also those of held rows."""
+        needed = chains.copy()
+        needed[self._number_chains(self._inbox.held)] = True
+        return needed
+
+    def used(self, needed: Bools, keys: I64, values: I32) -> Used:
+        """What is used.
+
+        Parameters
+        ----------
+        needed : the chains to keep, see `needed`
+        keys, values : those that the weights refer to; keys are numbered over all streams
+        """
+        n_streams = len(self._layouts)
+        if self._chain_is_key:
+            keys = np.flatnonzero(needed)
+        return Used(
+            needed,
+            [
+                self._inbox.used_keys(stream, keys[keys % n_streams == stream] // n_streams)
+                for stream in range(n_streams)
+            ],
+            # Streams have codes of their own, so those of weights are known to be of a stream only if there is one.
+            [self._inbox.used_values(0, values)] if n_streams == 1 else [],
+        )
+
+    def keep(self, used: Used) -> tuple[I64, I32]:
+        """Forget what is not used; returns the new numbers of keys and values."""
+        n_streams = len(self._layouts)
+        numbers = np.full(max(map(len, used.keys)) * n_streams, -1, np.int64)
+        for stream, keys in enumerate(used.keys):
+            new = self._inbox.keep_keys(stream, keys)
+            numbers[np.arange(len(new)) * n_streams + stream] = new.astype(np.int64) * n_streams + stream
+            self._chain_of[stream] = np.zeros(0, np.int32)
+        if not self._chain_is_key and self._analysis.chain:
+            self.chains.keep(used.chains)
+        if used.values:
+            return numbers, self._inbox.keep_values(0, used.values[0])
+        return numbers, np.arange(self.n_values, dtype=np.int32)
 
     # ------------------------------------------------------------ events
 

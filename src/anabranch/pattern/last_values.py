@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import I32
+from anabranch.columns.dictionary import is_worth_removing
 from anabranch.pattern.automaton import Automaton
-from anabranch.pattern.machine import Machine, SetMachine
+from anabranch.pattern.intake import Used
+from anabranch.pattern.machine import Machine, Partial, SetMachine
 from anabranch.pattern.operator import PatternOperator
 from anabranch.pattern.partial_sets import PartialSets
 from anabranch.pattern.signatures import read_signatures
@@ -27,20 +29,48 @@ from anabranch.transport.rows import Rows
 class LastValuesOperator(PatternOperator):
     """The operator of one bucket."""
 
+    _pages_chains = False
+
     def _open_automaton(self) -> None:
         spec = self._spec
         machine = Machine(spec.analysis, spec.relations)
         self._sets = SetMachine(machine, sys.maxsize)
         self._partial_sets = PartialSets(spec)
-        # If only the last values count, the alternatives of one key exclude each other, and letters are not united.
-        unites = self._weights.unites and not spec.analysis.last_values
         within = spec.analysis.query.within
         self._clock = None if within is None else Clock(within, spec.time_kind)
-        self._automaton = Automaton(self._sets, unites, timed=None if within is None else self._sets)
+        self._automaton = self._new_automaton()
+
+    def _new_automaton(self) -> Automaton[frozenset[Partial]]:
+        # If only the last values count, the alternatives of one key exclude each other, and letters are not united.
+        unites = self._weights.unites and not self._spec.analysis.last_values
+        return Automaton(self._sets, unites, timed=None if self._clock is None else self._sets)
 
     def _timed(self, batch: Batch) -> Batch:
         """The batch with the ticks of the automaton."""
         return batch if self._clock is None else self._clock.timed(batch, self._automaton, self._intake.watermark)
+
+    def _forget(self) -> None:
+        """Forget the chains whose partial results are over, and states of the automaton that no chain is in."""
+        if self._clock is not None:
+            (self._per or self._weights).end_results(~self._clock.recent(self._intake.n_chains))
+        super()._forget()
+        if self._per is None:
+            self._forget_states()
+
+    def _keep(self, used: Used) -> None:
+        super()._keep(used)
+        if self._clock is not None:
+            self._clock.keep(used.chains)
+
+    def _forget_states(self) -> None:
+        """Every new value and age makes new states."""
+        used = self._weights.used_states()
+        used[0] = True
+        if is_worth_removing(used):
+            self._weights.keep_states(used)
+            states = [self._automaton.states[number] for number in np.flatnonzero(used)]
+            self._automaton = self._new_automaton()
+            self._automaton.extend((), states)
 
     def _letters(self, rows: Rows) -> I32:
         """The index of the letter of each row's event."""

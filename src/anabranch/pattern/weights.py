@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import F64, I32, I64
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
 from anabranch.pattern.automaton import Tables
@@ -57,6 +57,17 @@ class Batch:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The weights of chains that are not 0, sorted by chain and value; chains without MARKOV keys have the value 0."""
+
+    n_chains: int
+    chain: I64
+    value: I32
+    state: I64
+    weight: F64
+
+
 class Weights(Protocol):
     """The weights of all chains of a bucket."""
 
@@ -71,6 +82,30 @@ class Weights(Protocol):
 
     def step(self, batch: Batch, automaton: Tables) -> Answers:
         """Update the weights by a batch, and return the answers with a probability above 0."""
+
+    def end_results(self, chains: Bools) -> None:
+        """Move all weight of some chains to state 0: their partial results are over."""
+
+    def is_new(self) -> Bools:
+        """Which chains have the weights of a new chain."""
+
+    def keep(self, chains: Bools) -> None:
+        """Remove all chains but these."""
+
+    def keep_states(self, states: Bools) -> None:
+        """Remove all states but these; the others have no weight."""
+
+    def used_states(self) -> Bools:
+        """Which states have a weight in some chain."""
+
+    def used_keys(self) -> I64:
+        """The keys that the weights refer to."""
+
+    def used_values(self) -> I32:
+        """The value codes that the weights refer to."""
+
+    def renumber(self, keys: I64, values: I32) -> None:
+        """Replace the numbers of keys and values by new ones."""
 
     def save(self) -> dict[str, pa.Table]:
         """The weights as tables."""
@@ -112,6 +147,50 @@ class IndependentWeights:
             batch.rows, batch.starts, batch.t, batch.key, batch.model, batch.p, batch.letter,
             automaton.delta, automaton.accept, automaton.union, self.weights, batch.clock, automaton.ticks,
         )  # fmt: skip
+
+    def end_results(self, chains: Bools) -> None:
+        """Move the weight of some chains to state 0."""
+        self.weights[chains] = 0.0
+        self.weights[chains, 0] = 1.0
+
+    def is_new(self) -> Bools:
+        """Which chains are in state 0 for sure."""
+        return ~self.weights[:, 1:].any(axis=1)
+
+    def keep(self, chains: Bools) -> None:
+        """Remove all other chains."""
+        self.weights = self.weights[chains]
+
+    def keep_states(self, states: Bools) -> None:
+        """Remove all other states."""
+        self.weights = np.ascontiguousarray(self.weights[:, states])
+
+    def used_states(self) -> Bools:
+        """Which states have a weight."""
+        return self.weights.any(axis=0)
+
+    def used_keys(self) -> I64:
+        """No keys."""
+        return np.zeros(0, np.int64)
+
+    def used_values(self) -> I32:
+        """No values."""
+        return np.zeros(0, np.int32)
+
+    def renumber(self, keys: I64, values: I32) -> None:
+        """Nothing has numbers of keys and values."""
+
+    def cells(self, chains: Bools) -> Cells:
+        """The weights of some chains, numbered among these."""
+        chosen = self.weights[chains]
+        chain, state = np.nonzero(chosen)
+        return Cells(len(chosen), chain, np.zeros(len(chain), np.int32), state, chosen[chain, state])
+
+    def set_last(self, cells: Cells) -> None:
+        """Set the weights of the last chains, numbered among these; they were added by `grow`."""
+        added = self.weights[len(self.weights) - cells.n_chains :]
+        added[:] = 0.0
+        added[cells.chain, cells.state] = cells.weight
 
     def save(self) -> dict[str, pa.Table]:
         """The weights as tables."""
@@ -171,6 +250,67 @@ class SingleWeights:
             batch.clock, automaton.ticks,
         )  # fmt: skip
         return chains, times, probabilities
+
+    def end_results(self, chains: Bools) -> None:
+        """Move the weights of some chains to state 0, by value."""
+        cells = np.repeat(chains, np.diff(self.offsets))
+        totals = self.weights[cells].sum(axis=1)
+        self.weights[cells] = 0.0
+        self.weights[cells, 0] = totals
+
+    def is_new(self) -> Bools:
+        """Which chains have the value *nothing* and are in state 0, for sure."""
+        first = self.offsets[:-1]
+        alone = np.diff(self.offsets) == 1
+        return alone & (self.codes[first] == 0) & ~self.weights[first, 1:].any(axis=1)
+
+    def keep(self, chains: Bools) -> None:
+        """Remove all other chains."""
+        sizes = np.diff(self.offsets)
+        cells = np.repeat(chains, sizes)
+        self.offsets = np.concatenate([[0], np.cumsum(sizes[chains])])
+        self.codes, self.weights = self.codes[cells], self.weights[cells]
+
+    def keep_states(self, states: Bools) -> None:
+        """Remove all other states."""
+        self.weights = np.ascontiguousarray(self.weights[:, states])
+
+    def used_states(self) -> Bools:
+        """Which states have a weight."""
+        return self.weights.any(axis=0)
+
+    def used_keys(self) -> I64:
+        """No keys: a chain has one."""
+        return np.zeros(0, np.int64)
+
+    def used_values(self) -> I32:
+        """The values with a weight."""
+        return self.codes
+
+    def renumber(self, keys: I64, values: I32) -> None:
+        """Replace the numbers of values."""
+        self.codes = values[self.codes]
+
+    def cells(self, chains: Bools) -> Cells:
+        """The weights of some chains, numbered among these."""
+        sizes = np.diff(self.offsets)
+        chosen = np.repeat(chains, sizes)
+        row, state = np.nonzero(self.weights[chosen])
+        chain = np.repeat(np.arange(int(chains.sum())), sizes[chains])[row]
+        return Cells(int(chains.sum()), chain, self.codes[chosen][row], state, self.weights[chosen][row, state])
+
+    def set_last(self, cells: Cells) -> None:
+        """Set the weights of the last chains, numbered among these; they were added by `grow`."""
+        first = len(self.offsets) - 1 - cells.n_chains
+        known = self.offsets[first]
+        begins = np.append(True, (np.diff(cells.chain) != 0) | (np.diff(cells.value) != 0))[: len(cells.chain)]
+        row = np.cumsum(begins) - 1
+        weights = np.zeros((int(begins.sum()), self.weights.shape[1]))
+        weights[row, cells.state] = cells.weight
+        sizes = np.bincount(cells.chain[begins], minlength=cells.n_chains)
+        self.offsets = np.concatenate([self.offsets[: first + 1], known + np.cumsum(sizes)])
+        self.codes = np.concatenate([self.codes[:known], cells.value[begins]])
+        self.weights = np.concatenate([self.weights[:known], weights])
 
     def save(self) -> dict[str, pa.Table]:
         """The weights as tables."""
@@ -279,6 +419,52 @@ class JointWeights:
                 chain.sizes = np.append(chain.sizes, 1)
                 chain.codes = np.append(chain.codes, np.int32(0))
 
+    def end_results(self, chains: Bools) -> None:
+        """Move the weights of some chains to state 0, by values."""
+        for number in np.flatnonzero(chains):
+            cells = self.chains[number].weights.reshape(-1, self.n_states)
+            totals = cells.sum(axis=1)
+            cells[:] = 0.0
+            cells[:, 0] = totals
+
+    def is_new(self) -> Bools:
+        """Which chains have no key with a value, and are in state 0 for sure."""
+        return np.array(
+            [not chain.codes.any() and len(chain.weights) == self.n_states and not chain.weights[1:].any()
+             for chain in self.chains], np.bool_,
+        )  # fmt: skip
+
+    def keep(self, chains: Bools) -> None:
+        """Remove all other chains."""
+        self.chains = [self.chains[number] for number in np.flatnonzero(chains)]
+
+    def keep_states(self, states: Bools) -> None:
+        """Remove all other states."""
+        for chain in self.chains:
+            chain.weights = chain.weights.reshape(-1, self.n_states)[:, states].reshape(-1)
+        self.n_states = int(states.sum())
+
+    def used_states(self) -> Bools:
+        """Which states have a weight."""
+        used = np.zeros(self.n_states, np.bool_)
+        for chain in self.chains:
+            used |= chain.weights.reshape(-1, self.n_states).any(axis=0)
+        return used
+
+    def used_keys(self) -> I64:
+        """The keys of the axes."""
+        return np.array([key for chain in self.chains for key in chain.keys], np.int64)
+
+    def used_values(self) -> I32:
+        """The values of the axes."""
+        return np.concatenate([np.zeros(0, np.int32), *(chain.codes for chain in self.chains)])
+
+    def renumber(self, keys: I64, values: I32) -> None:
+        """Replace the numbers of keys and values."""
+        for chain in self.chains:
+            chain.keys = keys[chain.keys].tolist()
+            chain.codes = values[chain.codes]
+
     def save(self) -> dict[str, pa.Table]:
         """The weights as tables."""
         columns = {
@@ -301,6 +487,10 @@ class JointWeights:
             )
             for row in tables["products"].to_pylist()
         ]
+
+
+#: Weights of chains that are independent of each other, cell by cell.
+CellWeights = IndependentWeights | SingleWeights
 
 
 def _matrix_table(matrix: F64) -> pa.Table:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import BEGINNING, END, F64, I64
+from anabranch.arrays import BEGINNING, END, F64, I32, I64, Bools
 from anabranch.binding.per import PerWindow
 from anabranch.columns.counts import summed_counts
 from anabranch.columns.local_times import local_codes
 from anabranch.columns.times import TimeKind, decode_times, steps_of
 from anabranch.pattern.automaton import Tables
-from anabranch.pattern.counting import Counted, SpanCounts
+from anabranch.pattern.counting import OUTSIDE, Counted, SpanCounts
 from anabranch.pattern.groups import Groups
 from anabranch.pattern.spec import PatternSpec
 from anabranch.pattern.weights import Batch, weights_for
@@ -62,6 +62,31 @@ class Windows:
         arrays = [*ends, *self._groups.columns_of(chain), *numbers]
         fields = self._spec.answer_schema
         return pa.table([array.cast(field.type) for array, field in zip(arrays, fields, strict=True)], schema=fields)
+
+    def end_results(self, chains: Bools) -> None:
+        """Move the weight of some chains to state 0: their partial results are over. Open windows keep their counts."""
+        self._counts.weights.end_results(chains & (self._counts.span == OUTSIDE))
+
+    def is_new(self) -> Bools:
+        """Which chains are as new ones, and in no window."""
+        return self._counts.weights.is_new() & (self._counts.span == OUTSIDE)
+
+    def keep(self, chains: Bools) -> None:
+        """Remove all other chains."""
+        self._counts.weights.keep(chains)
+        self._counts.span, self._counts.expected = self._counts.span[chains], self._counts.expected[chains]
+
+    def used_keys(self) -> I64:
+        """The keys that the counts refer to."""
+        return self._counts.weights.used_keys()
+
+    def used_values(self) -> I32:
+        """The value codes that the counts refer to."""
+        return self._counts.weights.used_values()
+
+    def renumber(self, keys: I64, values: I32) -> None:
+        """Replace the numbers of keys and values by new ones."""
+        self._counts.weights.renumber(keys, values)
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import BEGINNING, I64
+from anabranch.arrays import BEGINNING, I64, Bools
 from anabranch.columns.times import TimeKind, later
 from anabranch.pattern.automaton import Automaton
 from anabranch.pattern.weights import Batch
@@ -63,6 +63,17 @@ class Clock:
         recent = later(times, self._within, self._kind) >= watermark if watermark > BEGINNING else slice(None)
         self._chain, self._t = chains[recent], times[recent]
         return reach
+
+    def recent(self, n_chains: int) -> Bools:
+        """Which chains have instants that are not too long ago: the partial results of the others are over."""
+        recent = np.zeros(n_chains, np.bool_)
+        recent[self._chain] = True
+        return recent
+
+    def keep(self, chains: Bools) -> None:
+        """Forget all other chains."""
+        kept = chains[self._chain]
+        self._chain, self._t = (np.cumsum(chains) - 1)[self._chain[kept]], self._t[kept]
 
     def save(self) -> dict[str, pa.Table]:
         """The instants as a table."""

@@ -21,7 +21,7 @@ from anabranch.binding.words import condition_text
 from anabranch.language.unparse import unparse
 from anabranch.planning.prepared import Prepared, streams_of
 from anabranch.transport.layout import IntervalColumns, Layout, PredictionColumns, SegmentTimes
-from anabranch.transport.state import FORMAT
+from anabranch.transport.state import OLDEST_FORMAT
 
 #: Increase it when the meaning of the document changes, and note it in CHANGELOG.md under "State format".
 VERSION = 2
@@ -34,7 +34,8 @@ def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Documen
     operands = [text for prepared in group for text in prepared.bound.combined_definitions]
     return {
         "version": VERSION,
-        "state format": FORMAT,
+        # State of these formats is read, so that their checkpoints have the same identity.
+        "state format": OLDEST_FORMAT,
         # State does not depend on calibration maps: a restarted stream may have another one.
         "queries": {
             prepared.query.name.lower(): unparse(replace(prepared.query.declaration, or_replace=False, calibrated=None))

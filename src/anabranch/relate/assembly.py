@@ -26,7 +26,7 @@ _COMPARED = (*_MEANS, "attributes")
 #: The columns that rows need not have, and what stands for an unknown value.
 _UNKNOWN = {
     "length": 0, "role": -1, "lo": BEGINNING, "hi": END, "segment_mean": 0, "gap_mean": 0,
-    "horizon_lo": BEGINNING, "horizon_hi": END, "attributes": -1,
+    "horizon_lo": BEGINNING, "horizon_hi": END, "attributes": -1, "page": 0,
 }  # fmt: skip
 
 #: The fault of an entity whose rows disagree about the HORIZON; the kernel knows the others.
@@ -58,7 +58,7 @@ class IntervalRows:
     For unknown values, `t` and `lo` are BEGINNING, `hi` is END, `length` is 0 and `role` is -1. `segment_mean` and
     `gap_mean` belong to the segment that an event opens and the gap after it; see `SegmentTimes.encode`. `horizon_lo`
     and `horizon_hi` are those of the entity, where a column has them. `attributes` is the number of the row's
-    attributes, -1 if the query uses none.
+    attributes, -1 if the query uses none. `page` is the page in which a stream has saved the row, 0 if it has not.
     """
 
     entity: I64
@@ -73,6 +73,7 @@ class IntervalRows:
     horizon_lo: I64
     horizon_hi: I64
     attributes: I64
+    page: I64
 
     def __len__(self) -> int:
         return len(self.t)

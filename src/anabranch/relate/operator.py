@@ -11,6 +11,7 @@ from anabranch.relate.attributes import to_lists
 from anabranch.relate.spec import RelateSpec
 from anabranch.relate.store import EntityStore, Step
 from anabranch.transport.operator import Counts, Outcome
+from anabranch.transport.pages import PageStore
 from anabranch.transport.state import seal, unseal
 from anabranch.transport.watermark import Watermark
 
@@ -36,6 +37,11 @@ class RelateOperator:
             for number, store in enumerate(self._stores):
                 names = [name for name in tables if name.endswith(f" {number}")]
                 store.load({name.removesuffix(f" {number}"): tables[name] for name in names})
+
+    def use_pages(self, store: PageStore) -> None:
+        """Keep the rows of events in a store, page by page as they arrive."""
+        for number, entities in enumerate(self._stores, start=1):
+            entities.use_log(store, self._spec.fingerprint, number, len(self._stores))
 
     def save(self) -> bytes:
         """The state as bytes, for `open`."""
@@ -105,8 +111,8 @@ class RelateOperator:
         horizons = [layout.horizon[0] for layout in self._spec.layouts if layout.reaches_back]
         earliest_event = min([self._watermark.at, *horizons, *(store.first_instant() for store in self._stores)])
         for layout, store, step in zip(self._spec.layouts, self._stores, steps, strict=True):
+            unneeded = np.zeros(len(store.ended), np.bool_)
             if not self._spec.analysis.pairs_with_later(layout.name):
                 ended = np.flatnonzero(step.has_events & store.ended)
-                unneeded = np.zeros(len(store.ended), np.bool_)
                 unneeded[ended] = step.current.select(ended).latest < earliest_event
-                store.forget(unneeded)
+            store.forget(unneeded, self._watermark.at)

@@ -7,7 +7,7 @@ Rows are held until the watermark has passed them, so that runs do not depend on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ from anabranch.columns.times import TimeKind, later, restore_doubles
 from anabranch.relate.assembly import IntervalRows
 from anabranch.transport.layout import Layout, RunColumns
 from anabranch.transport.watermark import Advance
+
+#: What is known of each entity.
+_BY_ENTITY = ("start", "last", "n_segments", "n_rows")
 
 
 @dataclass(slots=True)
@@ -183,18 +186,25 @@ class RunFinder:
 
     # ------------------------------------------------------------ state
 
+    def keep(self, entities: Bools, numbers: I64) -> None:
+        """Forget all other entities, given the new numbers; their rows are late."""
+        held = self.held.where(entities[self.held.entity])
+        self.held = replace(held, entity=numbers[held.entity])
+        for name in _BY_ENTITY:
+            setattr(self, name, getattr(self, name)[entities])
+
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""
-        held, names = self.held, ("start", "last", "n_segments", "n_rows")
+        held = self.held
         return {
             "held": pa.table({"entity": held.entity, "t": held.t, "satisfies": held.satisfies}),
-            "runs": pa.table({name: getattr(self, name) for name in names}),
+            "runs": pa.table({name: getattr(self, name) for name in _BY_ENTITY}),
         }
 
     def load(self, tables: dict[str, pa.Table]) -> None:
         """Restore what `save` returned."""
         self.held = RunRows(*(tables["held"][name].to_numpy().copy() for name in ("entity", "t", "satisfies")))
-        for name in ("start", "last", "n_segments", "n_rows"):
+        for name in _BY_ENTITY:
             setattr(self, name, tables["runs"][name].to_numpy().copy())
 
 

@@ -21,7 +21,7 @@ from anabranch.errors import StateError
 from anabranch.planning.identity import Document, differences, queries_in
 from anabranch.runtime import atomic
 from anabranch.runtime.lock import FolderLock
-from anabranch.transport.state import FORMAT
+from anabranch.transport.state import FORMAT, is_readable, wrong_format
 
 _MANIFEST = "anabranch.json"
 #: The name of the checksum of everything else in the manifest.
@@ -61,7 +61,7 @@ class Checkpoint:
     @property
     def queries(self) -> dict[str, str]:
         """The definitions of the queries of the last start, by lower-case name; empty if there was none."""
-        return queries_in(self._manifest["identity"]) if self._has_current_format else {}
+        return queries_in(self._manifest["identity"]) if self._is_readable else {}
 
     def changes(self, names: Collection[str]) -> Changes:
         """The queries that a start of `names` adds, and those that it removes."""
@@ -100,8 +100,8 @@ class Checkpoint:
         atomic.write_text(Path(self.control) / f"end-{uuid.uuid4().hex}.txt", "end\n")
 
     @property
-    def _has_current_format(self) -> bool:
-        return self._manifest.get("format") == FORMAT
+    def _is_readable(self) -> bool:
+        return is_readable(self._manifest.get("format", 0))
 
     @property
     def _known(self) -> dict[str, str]:
@@ -110,8 +110,8 @@ class Checkpoint:
 
     def _refuse_changes(self, identity: Document, n_buckets: int, shares_pass: bool) -> None:
         saved = self._manifest
-        if saved["format"] != FORMAT:
-            reason = f"has state format {saved['format']}, this version writes {FORMAT}"
+        if not self._is_readable:
+            reason = wrong_format(saved["format"])
         elif saved["buckets"] != n_buckets:
             reason = f"was created with {saved['buckets']} buckets, not {n_buckets}"
         else:

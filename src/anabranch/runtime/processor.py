@@ -13,12 +13,33 @@ from typing import Any
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import MapState
 
 #: The state of a bucket: its clock and its operator.
 Saved = tuple[bytes, bytes]
 
-#: From the saved state of a bucket, None at first, and its packet rows to the new state and the outcome.
-Step = Callable[[Saved | None, Iterable[Row]], tuple[Saved, Row]]
+
+class StatePages:
+    """The pages of a bucket in Spark's map state (`transport/pages.py`)."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+
+    def read(self, page: int) -> bytes:
+        """The bytes of a page that was written."""
+        return bytes(self._state.getValue((page,))[0])
+
+    def write(self, page: int, data: bytes) -> None:
+        """Write a page, or replace it."""
+        self._state.updateValue((page,), (data,))
+
+    def remove(self, page: int) -> None:
+        """Remove a page."""
+        self._state.removeKey((page,))
+
+
+#: From the saved state of a bucket, None at first, its pages and its packet rows to the new state and the outcome.
+Step = Callable[[Saved | None, StatePages, Iterable[Row]], tuple[Saved, Row]]
 
 
 class BucketProcessor(StatefulProcessor):
@@ -29,15 +50,16 @@ class BucketProcessor(StatefulProcessor):
         self._step: Step | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state: both parts are one value."""
+        """Declare the state: what is read in every micro-batch is one value, the rest is in pages."""
         self._state = handle.getValueState("bucket", "clock binary, operator binary")
+        self._pages = StatePages(handle.getMapState("pages", "page long", "data binary"))
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # names are Spark's
         """One micro-batch of one bucket."""
         if self._step is None:
             self._step = CloudPickleSerializer().loads(self._pickled_step)
         saved = self._state.get()
-        state, outcome = self._step(saved and (bytes(saved[0]), bytes(saved[1])), rows)
+        state, outcome = self._step(saved and (bytes(saved[0]), bytes(saved[1])), self._pages, rows)
         self._state.update(state)
         yield outcome
 

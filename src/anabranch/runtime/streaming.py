@@ -31,6 +31,7 @@ from anabranch.transport.checks import QUARANTINE
 from anabranch.transport.finishing import QUERY
 from anabranch.transport.job import Job
 from anabranch.transport.operator import COUNTED, Counts
+from anabranch.transport.pages import Paged, PageStore
 from anabranch.transport.per import Moment
 from anabranch.transport.state import read_tables, write_tables
 from anabranch.transport.watermark import Clock
@@ -109,7 +110,7 @@ def start(
 
 
 def _step(
-    job: Job, bounded: frozenset[int], strict: bool, saved: Saved | None, rows: Iterable[Row]
+    job: Job, bounded: frozenset[int], strict: bool, saved: Saved | None, pages: PageStore, rows: Iterable[Row]
 ) -> tuple[Saved, Row]:
     """One micro-batch of one bucket: its operator is opened, stepped and saved."""
     received = BucketInput(len(job.layouts))
@@ -119,6 +120,8 @@ def _step(
     operator = job.operator()
     if saved:
         operator.open(saved[1])
+    if isinstance(operator, Paged):
+        operator.use_pages(pages)
     watermark = clock.advance(received.newest, received.ended)
     outcome = operator.step(received.packets, watermark, received.ended)
     counts = received.counts

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import I32, I64, Bools
 from anabranch.columns.dictionary import Dictionary, all_null
 from anabranch.columns.times import decode_time
 from anabranch.transport.layout import Layout
@@ -100,17 +101,33 @@ class Inbox:
 
         Measured quantities are seldom equal, so their dictionary would grow with the stream.
         """
-        held = self.held
         for stream, layout in enumerate(self.layouts):
-            if layout.derivation is None or len(layout.values) < 2:
-                continue
-            of_stream = held.stream == stream
-            codes, positions = np.unique(np.append(0, held.value[of_stream]), return_inverse=True)
-            columns = self.values[stream].take(codes.astype(np.int32))
-            kept = Dictionary(layout.value_types)
-            kept.encode(pa.table({str(index): column for index, column in enumerate(columns)}))
-            held.value[of_stream] = positions.reshape(-1)[1:]
-            self.values[stream] = kept
+            if layout.derivation is not None and len(layout.values) >= 2:
+                self.keep_values(stream, self.used_values(stream, np.zeros(0, np.int32)))
+
+    def used_keys(self, stream: int, used: I32 | I64) -> Bools:
+        """Which keys of a stream are used, or are those of held rows."""
+        return _marked(len(self.keys[stream]), used, self.held.key[self.held.stream == stream])
+
+    def used_values(self, stream: int, used: I32) -> Bools:
+        """Which values of a stream are used, or are those of held rows; *nothing* always is."""
+        of_stream = self.held.stream == stream
+        return _marked(len(self.values[stream]), [0], used, self.held.value[of_stream], self.held.prev[of_stream])
+
+    def keep_keys(self, stream: int, kept: Bools) -> I32:
+        """Forget all other keys of a stream; returns the new number of each key."""
+        of_stream = self.held.stream == stream
+        numbers = self.keys[stream].keep(kept)
+        self.held.key[of_stream] = numbers[self.held.key[of_stream]]
+        return numbers
+
+    def keep_values(self, stream: int, kept: Bools) -> I32:
+        """Forget all other values of a stream; returns the new number of each value."""
+        of_stream = self.held.stream == stream
+        numbers = self.values[stream].keep(kept)
+        for codes in (self.held.value, self.held.prev):
+            codes[of_stream] = numbers[codes[of_stream]]
+        return numbers
 
     def load(self, tables: dict[str, pa.Table]) -> None:
         """Restore what `save` returned."""
@@ -119,6 +136,14 @@ class Inbox:
         for stream in range(len(self.layouts)):
             self.keys[stream].encode(tables[f"keys {stream}"])
             self.values[stream].encode(tables[f"values {stream}"].slice(len(self.values[stream])))
+
+
+def _marked(n: int, *used: I32 | I64 | list[int]) -> Bools:
+    """Which of n numbers are in one of several arrays."""
+    marked = np.zeros(n, np.bool_)
+    for numbers in used:
+        marked[numbers] = True
+    return marked
 
 
 def _value_dictionary(layout: Layout) -> Dictionary:

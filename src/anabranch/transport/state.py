@@ -14,10 +14,23 @@ import pyarrow as pa
 from anabranch.errors import StateError
 
 #: Increase it when the meaning of the bytes changes, and note it in CHANGELOG.md.
-FORMAT = 3
+FORMAT = 4
+
+#: The oldest format that this version reads; such state is written in the current format at the next micro-batch.
+OLDEST_FORMAT = 3
 
 _MAGIC = b"ANBR"
 _HEADER = struct.Struct("<4sHI16sI")
+
+
+def is_readable(version: int) -> bool:
+    """Whether this version can go on with state of a format."""
+    return OLDEST_FORMAT <= version <= FORMAT
+
+
+def wrong_format(version: int) -> str:
+    """What is wrong with state of a format that cannot be read."""
+    return f"has format {version}, this version reads {OLDEST_FORMAT} to {FORMAT}"
 
 
 def write_tables(tables: Mapping[str, pa.Table], compression: str | None = None) -> bytes:
@@ -62,10 +75,8 @@ def unseal(data: bytes, fingerprint: str) -> dict[str, pa.Table]:
     header, body = data[: _HEADER.size], data[start:]
     _, version, length, owner, checksum = _HEADER.unpack(header)
     intact = struct.pack("<I", zlib.crc32(header)) == data[_HEADER.size : start]
-    if intact and version != FORMAT:
-        raise StateError(
-            f"the saved state has format {version}, this version reads {FORMAT}; start with a new checkpoint folder"
-        )
+    if intact and not is_readable(version):
+        raise StateError(f"the saved state {wrong_format(version)}; start with a new checkpoint folder")
     if not intact or length != len(body) or checksum != zlib.crc32(body):
         raise StateError("the saved state is damaged; start with a new checkpoint folder")
     if owner != bytes.fromhex(fingerprint)[:16]:

@@ -1,0 +1,155 @@
+"""Idle keys in pages: a micro-batch reads and writes the pages of the keys that it changes, not all keys.
+
+The keys of a bucket are *hot* or *cold*, never both. Hot keys are in the state that is opened, stepped and saved at
+every micro-batch. Keys that have had no rows for a while become cold: their part of the state moves to pages, one row
+for each key. They become hot again when a row of theirs arrives.
+
+A page has the keys whose hashes end with the same bits. A page with too many keys is divided by one more bit, so pages
+stay small, and there are as many as the keys need. The *directory* of the pages is part of the hot state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.arrays import I64, U64
+from anabranch.splitmix import mix_all
+from anabranch.transport.state import seal, unseal
+
+#: The most rows of a page: reading it does not take much longer than a call of the state store.
+MOST_ROWS = 128
+
+#: Pages are not divided further than this: rows of one key stay together.
+_MOST_BITS = 40
+
+#: Idle keys become cold when there are more than MOST_IDLE, and more than the cold ones divided by this number. So many
+#: keys of a page become cold together, and the hot state stays small.
+MOST_IDLE = 1024
+COLD_PER_IDLE = 16
+
+#: The column of a page that has the hash of the key of each row.
+HASH = "hash"
+
+_TABLE = "rows"
+
+
+class PageStore(Protocol):
+    """Where the pages of a bucket are kept; they have numbers."""
+
+    def read(self, page: int) -> bytes:
+        """The bytes of a page that was written."""
+
+    def write(self, page: int, data: bytes) -> None:
+        """Write a page, or replace it."""
+
+    def remove(self, page: int) -> None:
+        """Remove a page."""
+
+
+@runtime_checkable
+class Paged(Protocol):
+    """An operator that can have cold keys."""
+
+    def use_pages(self, store: PageStore) -> None:
+        """Keep cold keys in a store; called after `open`, before `step`."""
+
+
+@dataclass(slots=True)
+class Pages:
+    """The pages of one bucket.
+
+    The number of a page is 1 followed by the last bits of the hashes of its keys, in binary: page 1 has all keys, then
+    0b10 and 0b11 have one half each.
+
+    Attributes
+    ----------
+    directory : the number of rows of each page
+    """
+
+    store: PageStore
+    fingerprint: str
+    directory: dict[int, int]
+
+    @classmethod
+    def open(cls, store: PageStore, fingerprint: str, saved: pa.Table | None) -> Pages:
+        """The pages of a directory that was saved, or none."""
+        pages = {1: 0} if saved is None else dict(zip(*saved.to_pydict().values(), strict=True))
+        return cls(store, fingerprint, pages)
+
+    def save(self) -> pa.Table:
+        """The directory as a table."""
+        return pa.table(
+            {"page": pa.array(self.directory, pa.int64()), "rows": pa.array(self.directory.values(), pa.int64())}
+        )
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return sum(self.directory.values())
+
+    def wants(self, n_idle: int) -> bool:
+        """Whether so many idle keys should become cold."""
+        return n_idle > max(MOST_IDLE, len(self) // COLD_PER_IDLE)
+
+    def _page_of(self, hashes: U64) -> I64:
+        """The page of each key."""
+        bits = mix_all(hashes)  # the buckets are chosen by the hashes, too
+        pages = np.array([*self.directory], np.int64)
+        found = np.zeros(len(hashes), np.int64)
+        for depth in range(int(pages.max()).bit_length()):
+            numbers = _number(bits, depth)
+            found = np.where(np.isin(numbers, pages), numbers, found)
+        return found
+
+    def take(self, hashes: U64) -> list[pa.Table]:
+        """The rows of those of some keys that are cold, by page; they become hot."""
+        taken = []
+        page_of = self._page_of(hashes)
+        for page in np.unique(page_of).tolist():
+            if self.directory[page]:
+                rows = self._read(page)
+                chosen = np.isin(_hashes(rows), hashes[page_of == page])
+                if chosen.any():
+                    taken.append(rows.filter(pa.array(chosen)))
+                    self._write(page, rows.filter(pa.array(~chosen)))
+        return taken
+
+    def put(self, rows: pa.Table) -> None:
+        """Add the rows of keys that become cold, with the hashes of the keys."""
+        page_of = self._page_of(_hashes(rows))
+        for page in np.unique(page_of).tolist():
+            arriving = rows.filter(pa.array(page_of == page))
+            known = [self._read(page)] if self.directory[page] else []
+            self._write(page, pa.concat_tables([*known, arriving]))
+
+    def _read(self, page: int) -> pa.Table:
+        return unseal(self.store.read(page), self.fingerprint)[_TABLE].replace_schema_metadata(None)
+
+    def _write(self, page: int, rows: pa.Table) -> None:
+        """Write a page; divide it if it has too many rows of several keys."""
+        if rows.num_rows > MOST_ROWS and page.bit_length() < _MOST_BITS:
+            if self.directory.pop(page):
+                self.store.remove(page)
+            depth = page.bit_length()
+            child_of = _number(mix_all(_hashes(rows)), depth)
+            for child in (page + (1 << depth - 1), page + (1 << depth)):
+                self.directory[child] = 0
+                self._write(child, rows.filter(pa.array(child_of == child)))
+            return
+        if rows.num_rows:
+            self.store.write(page, seal({_TABLE: rows}, self.fingerprint))
+        elif self.directory[page]:
+            self.store.remove(page)
+        self.directory[page] = rows.num_rows
+
+
+def _number(bits: U64, depth: int) -> I64:
+    """The page of each key, if all pages have this depth."""
+    return ((bits & np.uint64((1 << depth) - 1)) | np.uint64(1 << depth)).astype(np.int64)
+
+
+def _hashes(rows: pa.Table) -> U64:
+    return rows[HASH].to_numpy()

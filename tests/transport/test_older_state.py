@@ -1,0 +1,68 @@
+"""State of format 3 is read: the stream goes on with the same answers, and its state has the current format.
+
+`tests/fixtures/state` has the state of one bucket, as version 3 saved it after the rows of `BEFORE`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.local import LocalRun, local_job
+from tests.pattern.local import LocalRun as PatternRun
+from tests.relate.local import RelateRun
+
+from anabranch.transport.state import FORMAT
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "state"
+
+PATTERN = """
+CREATE STREAM r KEY (k INTEGER) VALUE (v STRING) TIME t INTEGER MODEL INDEPENDENT;
+CREATE QUERY q AS PATTERN r(k, 'a') THEN r(k, 'b') GROUP BY k;
+"""
+RELATE = """
+CREATE STREAM r KEY (k STRING) TIME t INTEGER ORDER n LENGTH l MODEL INTERVALS;
+CREATE QUERY q AS RELATE SOME a INTERSECTS SOME b FROM r AS a, r AS b WHERE a.k < b.k;
+"""
+
+
+def reading(key: int, value: str, t: int) -> dict:
+    return {"k": key, "v": value, "t": t, "p": 0.5}
+
+
+def event(key: str, number: int, t: int, length: int) -> dict:
+    return {"k": key, "n": number, "t": t, "l": length}
+
+
+#: The rows before and after the update; x has ended before it, y and z have not.
+ROWS = {
+    "pattern": (
+        PATTERN,
+        [reading(key, "a", 1) for key in range(3)] + [reading(3, "c", 2)],
+        [reading(1, "b", 3), reading(4, "a", 3)],
+    ),
+    "relate": (
+        RELATE,
+        [event("x", 1, 0, 2), event("x", 2, 4, 2), event("y", 1, 2, 4), event("y", 2, 5, 4), event("z", 1, 6, 2)],
+        [event("y", 3, 7, 4), event("y", 4, 9, 4), event("z", 2, 8, 2)],
+    ),
+}
+RUNS: dict[str, type[LocalRun]] = {"pattern": PatternRun, "relate": RelateRun}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_a_stream_goes_on_with_state_of_format_3(kind: str) -> None:
+    workbook, before, after = ROWS[kind]
+    whole, resumed = (RUNS[kind](local_job(workbook, "q", live=True), 1) for _ in range(2))
+    for run in (whole, resumed):
+        run.step({"r": before})
+    resumed.states = [(FIXTURES / f"format-3-{kind}.bin").read_bytes()]
+    resumed.pages[0].clear()
+    for run in (whole, resumed):
+        run.step({"r": after})
+        run.step({}, end=True)
+    assert [outcome.answers.to_pylist() for outcome in resumed.outcomes] == [
+        outcome.answers.to_pylist() for outcome in whole.outcomes
+    ]
+    assert any(outcome.answers.num_rows for outcome in whole.outcomes[1:])
+    assert resumed.states[0][4] == FORMAT
