@@ -30,8 +30,8 @@ from anabranch.constrain.spec import ConstrainSpec
 from anabranch.constrain.worlds import drawn_locations
 from anabranch.events.batch import Batch
 
-#: The number of locations that are drawn at a time, which bounds the memory.
-_DRAWN_AT_ONCE = 1 << 20
+#: The number of locations of an event that are drawn at a time: they fit in a cache of the processor.
+_DRAWN_AT_ONCE = 1 << 16
 
 
 class Chance(NamedTuple):
@@ -187,8 +187,9 @@ class TrueLocations:
                 continue
             one, other, one_error, other_error = self._near(query, factor, events)
             to = other[:, None, :] if isinstance(factor.other, str) else drawn[factor.other]
-            gap = _distance(query, drawn[factor.one], to) * unit
-            is_near = (gap >= factor.least.value) & (gap <= factor.most.value)
+            square = ((drawn[factor.one] - to) ** 2).sum(axis=2)
+            least, most = (_straight(query, bound.value / unit) ** 2 for bound in (factor.least, factor.most))
+            is_near = (square >= least) & (square <= most)
             satisfied &= is_near | (one_error + other_error == 0)[:, None]
         return satisfied
 
@@ -222,3 +223,10 @@ def _distance(query: BoundConstrain, one: F64, other: F64) -> F64:
     """The distance of locations, (..., 3); an angle on the sphere."""
     straight = np.sqrt(((one - other) ** 2).sum(axis=-1))
     return 2.0 * np.arcsin(np.minimum(1.0, straight / 2.0)) if query.is_on_sphere else straight
+
+
+def _straight(query: BoundConstrain, bound: float) -> float:
+    """The length of a straight line through the unit sphere for a bound on an angle; in the plane, the bound."""
+    if not query.is_on_sphere:
+        return max(bound, 0.0)
+    return 2.0 * np.sin(np.clip(bound, 0.0, np.pi) / 2.0)
