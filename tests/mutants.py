@@ -428,7 +428,9 @@ MUTANTS = [
     *_mutants("constrain", ["constrain/test_probabilities.py"], [
         ("probabilities", "np.where(excluded, 0.0, ", "np.where(False, 0.0, "),
         ("probabilities", "row, event = row[possible], event[possible]", "row, event = row, event"),
-        ("job", "0.0 if operand.is_negated else ", ""),
+        ("job", "0.0 if operand.is_awaited else ", ""),
+        ("sets", "left & after[index], more", "left, more"),
+        ("solutions", "(variable.grows and not bound.is_certain)", "False"),
     ], compiled=True),
     *_mutants("constrain/kernel", ["test_decimal_edges.py"], [
         ("checks", "checks[check].rounding * max(abs(one), abs(other))", "0.0"),

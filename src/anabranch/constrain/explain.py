@@ -185,14 +185,15 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
         together = _together(analysis) if query.semantics == MAY else ""
         yield Step("error", _SEMANTICS[query.semantics] + together)
     if query.growing is not None:
-        yield Step("grow", f"from the first event of {query.growing.label} to all maximal sets that begin with it")
+        sets = "maximal sets" if query.is_certain else "sets, each of which is maximal in some world,"
+        yield Step("grow", f"from the first event of {query.growing.label} to all {sets} that begin with it")
     if absent:
         yield Step("exclude", f"configurations to which an event can be added as {' or '.join(absent.values())}")
     if 0 < analysis.delay < inf:
         longest = f"at most {_amount(analysis, analysis.delay)} after its latest event"
         yield Step("wait", f"on a stream, until the watermark has passed every event that can be added, {longest}")
     if not query.is_certain:
-        absent_text = ", and that no event happened which can be added" if absent else ""
+        absent_text = ", and that no event happened which can be added" if absent or query.growing else ""
         yield Step("weigh", f"the product over different keys and times{absent_text}; alternatives exclude each other")
     if query.is_expected:
         how = "; conditions on the same location are tested in sampled worlds" if analysis.factors.joint else ""
