@@ -243,13 +243,16 @@ def test_probabilities_of_events_and_of_locations_are_multiplied() -> None:
 
 
 def test_the_plan_says_what_is_sampled() -> None:
-    text = f"{STREAM} CREATE QUERY q AS CONSTRAIN u, v, w FROM e WHERE DISTANCE(u, v) <= 2 AND SPAN(u, v) <= 1"
+    near = "DISTANCE(u, v) <= 2 AND SPAN(u, v) <= 1 AND SPAN(v, w) <= 1"
+    text = f"{STREAM} CREATE QUERY q AS CONSTRAIN u, v, w FROM e WHERE {near}"
     exact = prepared_query(f"{text} SEMANTICS EXPECTED;", "q").plan
     sampled = prepared_query(f"{text} AND DISTANCE(v, w) <= 2 SEMANTICS EXPECTED;", "q").plan
     assert exact.method == "exact"
     assert sampled.method == (
         "sampling in 16,704 worlds, with confidence 0.99: v is in several conditions on true locations"
     )
+    assert sampled.cost.endswith("with the answers; each answer is tested in 16,704 worlds")
+    assert "worlds" not in exact.cost
     steps = {step.id: step.does for step in sampled.steps}
     assert steps["locate"].startswith(
         "the probability of the conditions on true locations, uniform within their errors"

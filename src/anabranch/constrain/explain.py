@@ -54,8 +54,13 @@ def plan(analysis: ConstrainAnalysis) -> Plan:
     )
 
 
+def _is_sampled(analysis: ConstrainAnalysis) -> bool:
+    """Whether probabilities are those of sampled worlds."""
+    return analysis.query.is_expected and bool(analysis.factors.joint)
+
+
 def _method(analysis: ConstrainAnalysis) -> str:
-    if not analysis.query.is_expected or analysis.factors.shared is None:
+    if not _is_sampled(analysis):
         return "exact"
     reason = f"{analysis.factors.shared} is in several conditions on true locations"
     return f"sampling in {N_WORLDS:,} worlds, with confidence {CONFIDENCE:g}: {reason}"
@@ -165,7 +170,10 @@ def _cost(analysis: ConstrainAnalysis) -> str:
     near = f" and at most {_length(analysis, analysis.extent)} apart" if analysis.extent < inf else ""
     growing = analysis.query.growing
     sets = f"; the number of sets of {growing.label} can grow exponentially with these events" if growing else ""
-    return f"time and memory grow with the events that match a variable {within}{near}, and with the answers{sets}"
+    worlds = f"; each answer is tested in {N_WORLDS:,} worlds" if _is_sampled(analysis) else ""
+    return (
+        f"time and memory grow with the events that match a variable {within}{near}, and with the answers{sets}{worlds}"
+    )
 
 
 def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
