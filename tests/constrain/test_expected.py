@@ -204,7 +204,12 @@ def test_metres_on_the_globe_and_in_space() -> None:
     (row,) = answers("u.id < v.id AND DISTANCE(u, v) <= 111000", [(0.0, 0.0), (0.0, 1.0)], globe)
     numbers = (111_000 / RADIUS, 30_000 / RADIUS, 30_000 / RADIUS, math.radians(1))
     assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.SPHERE, *numbers), abs=1e-9)
+    (row,) = answers("DISTANCE(u, 'POINT(0 1)') <= 111000", [(0.0, 0.0)], globe, "u")
+    numbers = (111_000 / RADIUS, 30_000 / RADIUS, 0.0, math.radians(1))
+    assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.SPHERE, *numbers), abs=1e-9)
     high = "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y, z) ERROR 2;"
+    (row,) = answers("DISTANCE(u, 'POINT Z (1 2 2)') <= 3", [(0.0, 0.0, 0.0)], high, "u")
+    assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.SOLID, 3.0, 2.0, 0.0, 3.0), abs=1e-9)
     (row,) = answers("u.id < v.id AND DISTANCE(u, v) <= 3", [(0.0, 0.0, 0.0), (1.0, 2.0, 2.0)], high)
     assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.SOLID, 3.0, 2.0, 2.0, 3.0), abs=1e-9)
 
