@@ -426,7 +426,7 @@ MUTANTS = [
         ("nearness", "return np.minimum(radius, 2 * (np.pi - gap) - radius)", "return radius"),
         ("nearness", "np.where(is_far, np.pi - gap, gap)", "gap"),
         ("nearness", "is_small = angle < _SMALL_ANGLE", "is_small = angle < 0"),
-        ("worlds", "np.sqrt(first) * np.stack", "first * np.stack"),
+        ("worlds", "np.sqrt(share)[:, None] * np.column_stack", "share[:, None] * np.column_stack"),
         ("expected", "chance -= chance_within(", "chance *= 1 - chance_within("),
         ("solutions", "self._by_rank(stream, chosen) if variable.is_set else chosen", "chosen"),
     ], compiled=True),
@@ -446,7 +446,9 @@ MUTANTS = [
     *_mutants("constrain", ["constrain/test_probabilities.py"], [
         ("probabilities", "np.where(excluded, 0.0, ", "np.where(False, 0.0, "),
         ("probabilities", "row, event = row[possible], event[possible]", "row, event = row, event"),
-        ("job", "0.0 if operand.is_negated else ", ""),
+        ("job", "0.0 if operand.is_awaited else ", ""),
+        ("sets", "left & after[index], more", "left, more"),
+        ("solutions", "(variable.grows and not bound.is_certain)", "False"),
     ], compiled=True),
     *_mutants("constrain/kernel", ["test_decimal_edges.py"], [
         ("checks", "checks[check].rounding * max(abs(one), abs(other))", "0.0"),

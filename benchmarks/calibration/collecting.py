@@ -15,7 +15,7 @@ from anabranch.evaluation import Bin, Scores, bins_of, scores
 from benchmarks.calibration.results import Result
 
 #: The modules of this package that have a function `results(seeds)`.
-TASKS = ("relate", "sequence", "inference", "independent")
+TASKS = ("relate", "sequence", "inference", "independent", "locations")
 
 
 @dataclass(frozen=True, slots=True)

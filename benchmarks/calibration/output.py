@@ -65,6 +65,11 @@ def draw(task: str, rows: Sequence[Row]) -> None:
         curves.append(Curve(colours[row.method], points))
     axis = Axis(0.0, 1.0, ticks=(0.0, 0.5, 1.0), name="probability")
     legend = [(colour, method) for method, colour in colours.items()]
-    kind = {"inference": "Inference", "independent": "Events with probabilities"}.get(task, task.upper())
+    kinds = {
+        "inference": "Inference",
+        "independent": "Events with probabilities",
+        "locations": "Locations with an error",
+    }
+    kind = kinds.get(task, task.upper())
     title = f"{kind}: share of true answers by probability"
     save_chart(f"calibration-{task}", grid_svg(title, panels, axis, legend))

@@ -8,13 +8,15 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 from benchmarks.__main__ import main
-from benchmarks.calibration import collecting, independent, live
+from benchmarks.calibration import collecting, independent, live, locations
 from benchmarks.calibration.collecting import collect, rows_of
 from benchmarks.calibration.inference import Learned
 from benchmarks.calibration.results import Result
 
+from anabranch.columns.globe import RADIUS
 from anabranch.inference.hmm import Entries, Sensing, make_hmm
 from anabranch.inference.labels import Labelled
 
@@ -120,3 +122,28 @@ def test_events_with_probabilities_are_compared_with_the_true_activities(monkeyp
     assert sorted(found[near, "one reading"].probabilities) == pytest.approx([4 / 225, 64 / 225])
     assert sorted(found[near, "one reading"].true.tolist()) == [False, True]
     assert found[near, "most probable activity"].probabilities.tolist().count(1.0) == 1
+
+
+def test_readings_of_aircraft_are_compared_with_their_true_locations() -> None:
+    """Two aircraft that fly east at 600 knots, 10 km apart; a third is far away."""
+    at = pd.date_range("2018-08-01 05:00:00", periods=31, freq="10s")
+    speed = 600 * 1852 / 3600
+    reports = pd.concat(
+        pd.DataFrame({
+            "timestamp": at, "icao24": name, "latitude": latitude,
+            "longitude": 8.0 + np.degrees(speed * 10 * np.arange(31) / RADIUS), "groundspeed": 600.0,
+        })
+        for name, latitude in (("a", 0.0), ("b", np.degrees(10_000 / RADIUS)), ("c", 5.0))
+    )  # fmt: skip
+    readings = locations.readings_of(reports, seed=0)
+    assert {kind: len(rows) for kind, rows in readings.items()} == {"uniform": 6, "rounded": 6, "a minute old": 3}
+    for rows in readings.values():
+        gap = np.hypot(rows["lon"] - rows["true_lon"], rows["lat"] - rows["true_lat"])
+        assert (np.radians(gap) * RADIUS <= rows["off"] * (1 + 1e-6)).all()
+    old = readings["a minute old"]
+    assert (np.radians(old["true_lon"] - old["lon"]) * RADIUS).tolist() == pytest.approx([speed * 60] * 3)
+    query, bound = locations.QUESTIONS["CONSTRAIN: two aircraft within 15 km"]
+    read, expected = locations.asked("old", query, bound, old, seed=0)
+    assert read.true.tolist() == expected.true.tolist() == [True]
+    assert read.probabilities.tolist() == [1.0]
+    assert 0.1 < expected.probabilities[0] < 0.9

@@ -15,16 +15,19 @@ from tests.constrain.local import ConstrainRun, job_of
 from tests.constrain.test_against_loops import is_possible
 from tests.constrain.test_location_errors import STREAM, Blurred, blurred
 from tests.drawn import examples
-from tests.local import in_context, local_job, prepared_query
+from tests.local import FINGERPRINT, declared, in_context, local_job, make_job, prepared_query
 from tests.oracles import true_locations as oracle
 from tests.oracles.events import frozen
+from tests.rows import RowsRun
 from tests.splits import disordered_splits
 
-from anabranch.binding.binder import declare
+from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
 from anabranch.columns.globe import RADIUS
 from anabranch.constrain.nearness import PLANE, SOLID, SPHERE, chance_within
 from anabranch.language.parser import parse
+from anabranch.planning.layouts import layouts_for
+from anabranch.transport.job import JobContext
 
 SPACES = {"plane": (PLANE, oracle.PLANE), "solid": (SOLID, oracle.SOLID), "sphere": (SPHERE, oracle.SPHERE)}
 
@@ -201,7 +204,12 @@ def test_metres_on_the_globe_and_in_space() -> None:
     (row,) = answers("u.id < v.id AND DISTANCE(u, v) <= 111000", [(0.0, 0.0), (0.0, 1.0)], globe)
     numbers = (111_000 / RADIUS, 30_000 / RADIUS, 30_000 / RADIUS, math.radians(1))
     assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.SPHERE, *numbers), abs=1e-9)
+    (row,) = answers("DISTANCE(u, 'POINT(0 1)') <= 111000", [(0.0, 0.0)], globe, "u")
+    numbers = (111_000 / RADIUS, 30_000 / RADIUS, 0.0, math.radians(1))
+    assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.SPHERE, *numbers), abs=1e-9)
     high = "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y, z) ERROR 2;"
+    (row,) = answers("DISTANCE(u, 'POINT Z (1 2 2)') <= 3", [(0.0, 0.0, 0.0)], high, "u")
+    assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.SOLID, 3.0, 2.0, 0.0, 3.0), abs=1e-9)
     (row,) = answers("u.id < v.id AND DISTANCE(u, v) <= 3", [(0.0, 0.0, 0.0), (1.0, 2.0, 2.0)], high)
     assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.SOLID, 3.0, 2.0, 2.0, 3.0), abs=1e-9)
 
@@ -240,17 +248,54 @@ def test_probabilities_of_events_and_of_locations_are_multiplied() -> None:
 
 
 def test_the_plan_says_what_is_sampled() -> None:
-    text = f"{STREAM} CREATE QUERY q AS CONSTRAIN u, v, w FROM e WHERE DISTANCE(u, v) <= 2 AND SPAN(u, v) <= 1"
+    near = "DISTANCE(u, v) <= 2 AND SPAN(u, v) <= 1 AND SPAN(v, w) <= 1"
+    text = f"{STREAM} CREATE QUERY q AS CONSTRAIN u, v, w FROM e WHERE {near}"
     exact = prepared_query(f"{text} SEMANTICS EXPECTED;", "q").plan
     sampled = prepared_query(f"{text} AND DISTANCE(v, w) <= 2 SEMANTICS EXPECTED;", "q").plan
     assert exact.method == "exact"
     assert sampled.method == (
         "sampling in 16,704 worlds, with confidence 0.99: v is in several conditions on true locations"
     )
+    assert sampled.cost.endswith("with the answers; each answer is tested in 16,704 worlds")
+    assert "worlds" not in exact.cost
     steps = {step.id: step.does for step in sampled.steps}
     assert steps["locate"].startswith(
         "the probability of the conditions on true locations, uniform within their errors"
     )
+
+
+def test_an_error_without_a_disc_has_no_answer() -> None:
+    globe = "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y) GEODESIC ERROR 11000000;"
+    plane = "CREATE STREAM e KEY (id INTEGER) VALUE (z DOUBLE) TIME t INTEGER SPACE (x, y) ERROR z;"
+    three = [(0.0, 0.0, math.inf), (1.0, 0.0, 1.0), (2.0, 0.0, 1.0)]
+    for where, names in (("DISTANCE(u, v) <= 3", "u, v"), ("DISTANCE(u, v) <= 3 AND DISTANCE(v, w) <= 3", "u, v, w")):
+        assert answers(f"u.id = 0 AND {where}", three, globe, names) == []
+        assert answers(f"u.id = 0 AND {where}", three, plane, names) == []
+
+
+def test_rows_of_several_answers_have_the_highest_probability() -> None:
+    text = "CONSTRAIN u, v FROM e WHERE u.id < v.id AND DISTANCE(u, v) <= 2 AND SPAN(u, v) <= 1 SEMANTICS EXPECTED"
+    run = RowsRun(local_job(f"{STREAM} CREATE QUERY q AS {text} PER KEYS;", "q"))
+    run.run([{"e": [{"id": i, "t": t, "x": 2.0 * i + t, "y": 0.0} for t in (0, 5) for i in (0, 1)]}])
+    (row,) = run.rows
+    chance = oracle.chance_of_distance(oracle.PLANE, 2.0, 1.0, 1.0, 2.0)
+    assert (row["count"], row["probability"], row["expected"]) == pytest.approx((2, chance, 2 * chance))
+
+
+def test_another_query_of_the_same_pass_has_no_interval() -> None:
+    texts = [
+        "CONSTRAIN u, v FROM e WHERE u.id < v.id AND DISTANCE(u, v) <= 2 AND SPAN(u, v) <= 1 SEMANTICS EXPECTED",
+        "CONSTRAIN u, v FROM e WHERE u.id < v.id AND SPAN(u, v) <= 1",
+    ]
+    catalog = declared(STREAM + "".join(f"CREATE QUERY q{number} AS {text};" for number, text in enumerate(texts)))
+    bound = [bind(query, catalog) for query in catalog.queries()]
+    job = make_job(bound, JobContext(layouts_for(bound[0].streams), {}, FINGERPRINT))
+    run = ConstrainRun(job, 3)
+    run.run([{"e": [{"id": i, "t": 0, "x": 2.0 * i, "y": 0.0} for i in (0, 1)]}])
+    ((blurred_row,), (row,)) = run.rows_of(0), run.rows_of(1)
+    assert 0 < blurred_row["probability"] < row["probability"] == 1.0
+    names = [[column.name for column in job.result_columns(query)] for query in (0, 1)]
+    assert names == [["t", "u", "v", "probability", "lower", "upper", "method"], ["t", "u", "v", "probability"]]
 
 
 @pytest.mark.parametrize(

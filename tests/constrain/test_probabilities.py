@@ -19,7 +19,9 @@ from tests.oracles.constrain import probabilities
 from tests.oracles.events import frozen
 from tests.splits import disordered_splits
 
+from anabranch.constrain import sets
 from anabranch.constrain.analysis import STRATEGIES
+from anabranch.errors import TooLarge
 
 STREAM = (
     "CREATE STREAM e KEY (id STRING) VALUE (kind STRING) TIME t INTEGER PROBABILITY p MODEL INDEPENDENT WATERMARK 1;"
@@ -64,6 +66,18 @@ def test_batch_gives_the_probabilities_of_all_worlds(case: Case, n_buckets: int,
 def test_an_absent_event_has_the_probability_that_it_did_not_happen(case: Case, n_buckets: int) -> None:
     assume(is_possible(case))
     assert_same(run_of(case, [case.rows], n_buckets), case)
+
+
+@examples(40)
+@given(st.data(), st.booleans(), st.booleans())
+def test_a_set_is_maximal_in_the_worlds_without_events_that_can_be_added(
+    data: st.DataObject, split: bool, negated: bool
+) -> None:
+    options = {"connected": True, "consistent": True, "watermark": 1} if split else {}
+    case = data.draw(uncertain_cases(most_rows=6, growing=True, negated=negated, **options))
+    assume(is_possible(case))
+    batches = data.draw(disordered_splits(case.rows, 1, clock=seconds)) if split else [case.rows]
+    assert_same(run_of(case, batches, data.draw(st.sampled_from([1, 2, 7])), live=split), case)
 
 
 @examples(50)
@@ -130,3 +144,41 @@ def test_the_plan_says_how_probabilities_are_combined() -> None:
     (weigh,) = [step.does for step in plan.steps if step.id == "weigh"]
     assert re.search("the product over different keys and times", weigh)
     assert plan.method == "exact"
+
+
+SETS = f"{STREAM} CREATE QUERY q AS CONSTRAIN AT LEAST 2 v FROM e WHERE v.id <> v.id AND SPAN(v, v) <= 3{{}};"
+
+
+def test_every_part_of_a_set_is_maximal_in_some_world() -> None:
+    rows = [at("a", 1, "A", 0.5), at("b", 2, "A", 0.8), at("c", 3, "A", 0.25)]
+    run = run_of(Case(SETS.format(""), "q", {"e": rows}), [{"e": rows}], 3)
+    chances = {"".join(event["id"] for event in row["events_0"]): row["probability"] for row in run.rows_of(0)}
+    both = {"ab": 0.5 * 0.8 * 0.75, "ac": 0.5 * 0.25 * 0.2, "bc": 0.8 * 0.25 * 0.5, "abc": 0.5 * 0.8 * 0.25}
+    assert chances == pytest.approx(both)
+    run = run_of(Case(SETS.format(" THRESHOLD 0.1"), "q", {"e": rows}), [{"e": rows}], 3)
+    chances = {"".join(event["id"] for event in row["events_0"]): row["probability"] for row in run.rows_of(0)}
+    assert chances == pytest.approx({name: p for name, p in both.items() if p >= 0.1})
+
+
+def test_an_improbable_event_makes_a_set_less_probable() -> None:
+    """It is in no answer, but a set without it is not maximal if it happened."""
+    rows = [at("a", 1, "A", 1.0), at("b", 2, "A", 1.0), at("c", 3, "A", 0.25)]
+    run = run_of(Case(SETS.format(" THRESHOLD 0.5"), "q", {"e": rows}), [{"e": rows}], 3)
+    assert [row["probability"] for row in run.rows_of(0)] == pytest.approx([0.75])
+
+
+def test_too_many_sets_with_probabilities_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sets, "MOST_STEPS", 1000)
+    rows = [at(id_, 1, "A", 0.5) for id_ in "abcdefghijklm"]
+    with pytest.raises(TooLarge, match=r"q: v: an event with 12 others begins too many sets"):
+        run_of(Case(SETS.format(""), "q", {"e": rows}), [{"e": rows}], 1)
+    run_of(Case(SETS.format(" THRESHOLD 0.2"), "q", {"e": rows}), [{"e": rows}], 1)
+
+
+def test_the_plan_of_sets_with_probabilities() -> None:
+    steps = {step.id: step.does for step in prepared_query(SETS.format(""), "q").plan.steps}
+    assert (
+        steps["grow"]
+        == "from the first event of v to all sets, each of which is maximal in some world, that begin with it"
+    )
+    assert "no event happened which can be added" in steps["weigh"]

@@ -53,7 +53,7 @@ class Binder(QueryBinder):
         self.check_locations(body, located, streams)
         conditions = self.conditions_on_readings(body, stated, streams)
         self.check_negated(body, conditions)
-        self.check_growing(body, streams)
+        self.check_growing(body)
         if self.findings:
             return None
         variables = tuple(
@@ -119,8 +119,8 @@ class Binder(QueryBinder):
                 message = f"a condition cannot compare {names}, which are both NOT"
                 self.findings.add("two-negated", message, condition.span, "compare each with another variable")
 
-    def check_growing(self, body: Constrain, streams: dict[str, Stream | None]) -> None:
-        """Report AT LEAST where it has no meaning: twice, with EMIT EARLY, or over a stream with probabilities."""
+    def check_growing(self, body: Constrain) -> None:
+        """Report AT LEAST where it has no meaning: twice, or with EMIT EARLY."""
         growing = [node for node in body.names if node.grows]
         if not growing:
             return
@@ -133,12 +133,6 @@ class Binder(QueryBinder):
         if "EARLY" in body.emit:
             message = f"EMIT EARLY cannot be used with {clause}: a later event can extend a set"
             self.findings.add("early-growth", message, body.clause_span("EMIT"), "remove EMIT EARLY")
-        if any(stream is not None and stream.model is not Model.CERTAIN for stream in streams.values()):
-            message = (
-                f"{clause} needs CERTAIN streams: with probabilities, every part of a set is maximal in some world"
-            )
-            hint = f"write {first.name}*{first.count}, which has the probability of each set of {first.count}"
-            self.findings.add("uncertain-growth", message, first.span, hint)
 
     def conditions(self, body: Constrain, streams: dict[str, Stream | None]) -> tuple[Typed, ...]:
         """Bind the conjuncts of WHERE.

@@ -30,8 +30,8 @@ from anabranch.constrain.spec import ConstrainSpec
 from anabranch.constrain.worlds import drawn_locations
 from anabranch.events.batch import Batch
 
-#: The number of locations that are drawn at a time, which bounds the memory.
-_DRAWN_AT_ONCE = 1 << 20
+#: The number of locations of an event that are drawn at a time: they fit in a cache of the processor.
+_DRAWN_AT_ONCE = 1 << 16
 
 
 class Chance(NamedTuple):
@@ -56,13 +56,13 @@ class TrueLocations:
         events : the events of each variable, (n, count), those of a set in a fixed order
         """
         query, factors = analysis.query, analysis.factors
-        exact = np.ones(len(next(iter(events.values()))))
+        exact = self._have_discs(query, (*factors.alone, *factors.joint), events).astype(np.float64)
         for factor in factors.alone:
             some = np.flatnonzero(exact > 0)
             exact[some] *= self._alone(query, factor, {name: chosen[some] for name, chosen in events.items()})
         if not factors.joint:
             return Chance(exact, exact, exact)
-        hits = self._hits(query, factors.joint, events)
+        hits = self._hits(query, factors.joint, events, np.flatnonzero(exact > 0))
         lower, upper = interval(hits, N_WORLDS, 1 - CONFIDENCE)
         return Chance(exact * hits / N_WORLDS, exact * lower, exact * upper)
 
@@ -100,6 +100,14 @@ class TrueLocations:
             parts.append(np.full(len(table), amount) if column is None else numbers_of(table.columns[column.lower()]))
         return self._batch.gathered(parts, np.float64)
 
+    def _have_discs(self, query: BoundConstrain, factors: Sequence[Factor], events: Mapping[str, I64]) -> Bools:
+        """Which solutions have errors that are radii of discs: finite, and on the globe less than a quarter of it."""
+        largest = Sphere.LARGEST if query.is_on_sphere else np.inf
+        have = np.ones(len(next(iter(events.values()))), np.bool_)
+        for event in {event for factor in factors for event in factor.events}:
+            have &= self._errors[_chosen(events, event)] / _unit(query) < largest
+        return have
+
     def _near(self, query: BoundConstrain, near: Near, events: Mapping[str, I64]) -> tuple[F64, F64, F64, F64]:
         """The readings of both sides and their errors; on the globe, errors are angles."""
         one = _chosen(events, near.one)
@@ -131,9 +139,7 @@ class TrueLocations:
         if factor.least.value > -np.inf:
             least = np.full(len(gap), max(factor.least.value, 0.0) / unit)
             chance -= chance_within(space, least, one_error, other_error, gap)
-        largest = Sphere.LARGEST if space is SPHERE else np.inf
-        is_possible = (np.maximum(one_error, other_error) < largest) & np.isfinite(gap)
-        return np.where(one_error + other_error == 0, 1.0, np.where(is_possible, np.clip(chance, 0.0, 1.0), 0.0))
+        return np.where(one_error + other_error == 0, 1.0, np.clip(chance, 0.0, 1.0))
 
     def _inside(self, factor: Inside, events: Mapping[str, I64]) -> F64:
         """The share of the disc of each event that is inside the area."""
@@ -162,14 +168,13 @@ class TrueLocations:
 
     # ------------------------------------------------------------ sampled worlds
 
-    def _hits(self, query: BoundConstrain, factors: Sequence[Factor], events: Mapping[str, I64]) -> I64:
-        """In how many worlds each solution satisfies all these factors."""
-        count = len(next(iter(events.values())))
-        hits = np.zeros(count, np.int64)
+    def _hits(self, query: BoundConstrain, factors: Sequence[Factor], events: Mapping[str, I64], possible: I64) -> I64:
+        """In how many worlds each solution satisfies all these factors; in none, if it is not among the possible."""
+        hits = np.zeros(len(next(iter(events.values()))), np.int64)
         size = max(1, _DRAWN_AT_ONCE // N_WORLDS)
-        for start in range(0, count, size):
-            some = {name: chosen[start : start + size] for name, chosen in events.items()}
-            hits[start : start + size] = self._satisfied(query, factors, some).sum(axis=1)
+        for some in np.split(possible, range(size, len(possible), size)):
+            chosen = {name: numbers[some] for name, numbers in events.items()}
+            hits[some] = self._satisfied(query, factors, chosen).sum(axis=1)
         return hits
 
     def _satisfied(self, query: BoundConstrain, factors: Sequence[Factor], events: Mapping[str, I64]) -> Bools:
@@ -187,8 +192,9 @@ class TrueLocations:
                 continue
             one, other, one_error, other_error = self._near(query, factor, events)
             to = other[:, None, :] if isinstance(factor.other, str) else drawn[factor.other]
-            gap = _distance(query, drawn[factor.one], to) * unit
-            is_near = (gap >= factor.least.value) & (gap <= factor.most.value)
+            square = ((drawn[factor.one] - to) ** 2).sum(axis=2)
+            least, most = (_straight(query, bound.value / unit) ** 2 for bound in (factor.least, factor.most))
+            is_near = (square >= least) & (square <= most)
             satisfied &= is_near | (one_error + other_error == 0)[:, None]
         return satisfied
 
@@ -222,3 +228,10 @@ def _distance(query: BoundConstrain, one: F64, other: F64) -> F64:
     """The distance of locations, (..., 3); an angle on the sphere."""
     straight = np.sqrt(((one - other) ** 2).sum(axis=-1))
     return 2.0 * np.arcsin(np.minimum(1.0, straight / 2.0)) if query.is_on_sphere else straight
+
+
+def _straight(query: BoundConstrain, bound: float) -> float:
+    """The length of a straight line through the unit sphere for a bound on an angle; in the plane, the bound."""
+    if not query.is_on_sphere:
+        return max(bound, 0.0)
+    return 2.0 * np.sin(np.clip(bound, 0.0, np.pi) / 2.0)

@@ -54,8 +54,13 @@ def plan(analysis: ConstrainAnalysis) -> Plan:
     )
 
 
+def _is_sampled(analysis: ConstrainAnalysis) -> bool:
+    """Whether probabilities are those of sampled worlds."""
+    return analysis.query.is_expected and bool(analysis.factors.joint)
+
+
 def _method(analysis: ConstrainAnalysis) -> str:
-    if not analysis.query.is_expected or analysis.factors.shared is None:
+    if not _is_sampled(analysis):
         return "exact"
     reason = f"{analysis.factors.shared} is in several conditions on true locations"
     return f"sampling in {N_WORLDS:,} worlds, with confidence {CONFIDENCE:g}: {reason}"
@@ -165,7 +170,10 @@ def _cost(analysis: ConstrainAnalysis) -> str:
     near = f" and at most {_length(analysis, analysis.extent)} apart" if analysis.extent < inf else ""
     growing = analysis.query.growing
     sets = f"; the number of sets of {growing.label} can grow exponentially with these events" if growing else ""
-    return f"time and memory grow with the events that match a variable {within}{near}, and with the answers{sets}"
+    worlds = f"; each answer is tested in {N_WORLDS:,} worlds" if _is_sampled(analysis) else ""
+    return (
+        f"time and memory grow with the events that match a variable {within}{near}, and with the answers{sets}{worlds}"
+    )
 
 
 def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
@@ -185,14 +193,15 @@ def _steps(analysis: ConstrainAnalysis) -> Iterator[Step]:
         together = _together(analysis) if query.semantics == MAY else ""
         yield Step("error", _SEMANTICS[query.semantics] + together)
     if query.growing is not None:
-        yield Step("grow", f"from the first event of {query.growing.label} to all maximal sets that begin with it")
+        sets = "maximal sets" if query.is_certain else "sets, each of which is maximal in some world,"
+        yield Step("grow", f"from the first event of {query.growing.label} to all {sets} that begin with it")
     if absent:
         yield Step("exclude", f"configurations to which an event can be added as {' or '.join(absent.values())}")
     if 0 < analysis.delay < inf:
         longest = f"at most {_amount(analysis, analysis.delay)} after its latest event"
         yield Step("wait", f"on a stream, until the watermark has passed every event that can be added, {longest}")
     if not query.is_certain:
-        absent_text = ", and that no event happened which can be added" if absent else ""
+        absent_text = ", and that no event happened which can be added" if absent or query.growing else ""
         yield Step("weigh", f"the product over different keys and times{absent_text}; alternatives exclude each other")
     if query.is_expected:
         how = "; conditions on the same location are tested in sampled worlds" if analysis.factors.joint else ""

@@ -97,7 +97,7 @@ class ConstrainJob(EventJob[ConstrainSpec]):
         The probability of an answer is at most that of each of its events.
         """
         least = [
-            0.0 if operand.is_negated else least_reaching(analysis.query.threshold)
+            0.0 if operand.is_awaited else least_reaching(analysis.query.threshold)
             for analysis in self.spec.analyses
             for operand in analysis.query.variables
         ]

@@ -1,4 +1,8 @@
-"""Maximal sets of events, for AT LEAST: the kernel searches groups of candidates, a part of them at a time."""
+"""Sets of events, for AT LEAST: the kernel searches groups of candidates, a part of them at a time.
+
+Events of CERTAIN streams have maximal sets. Over INDEPENDENT streams, every set is maximal in a world in which all its
+events happened, and none that can be added to it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anabranch.arrays import I64, Bools
+from anabranch.arrays import F64, I64, Bools
 from anabranch.constrain.kernel.sets import maximal_sets
 from anabranch.errors import TooLarge
 
@@ -45,9 +49,65 @@ class Groups:
 
     def maximal_sets(self, agreements: Agreements) -> Iterator[tuple[I64, I64]]:
         """The groups and the events (n, size) of all maximal sets; those of one size, in some groups, together."""
-        starts = np.searchsorted(self.row, np.arange(len(self.anchor) + 1))
-        sizes = np.diff(starts)
-        earlier = np.bincount(self.row[self.event < self.anchor[self.row]], minlength=len(sizes))
+        sizes, earlier = self._sizes()
+        for chosen, members, firsts, matrix in self._matrices(sizes, earlier, agreements):
+            found, failed = maximal_sets(matrix, firsts, earlier[chosen], self.least, MOST_STEPS)
+            if failed >= 0:
+                raise self._too_many(int(sizes[chosen][failed]))
+            for group, indices in _by_size(found):
+                yield chosen[group], np.column_stack([self.anchor[chosen[group]], members[indices]])
+
+    def possible_sets(self, agreements: Agreements, p: F64, begun: F64, floor: float) -> Iterator[tuple[I64, I64]]:
+        """The same for all sets, maximal or not, of which all events happened with a probability above 0.
+
+        Parameters
+        ----------
+        p : the probability of each event
+        begun : for each group, the probability of what its sets are added to
+        floor : less probable sets are left out
+        """
+        sizes, earlier = self._sizes()
+        for chosen, members, firsts, matrix in self._matrices(sizes, earlier, agreements):
+            block, found = 0, dict[int, list[tuple[int, list[int]]]]()
+            for number, row in enumerate(chosen.tolist()):
+                size = int(sizes[row])
+                own = members[firsts[number] : firsts[number + 1]]
+                square = matrix[block : block + size**2].reshape(size, size)
+                block += size**2
+                for indices in self._sets_of_group(square, int(earlier[row]), p[own], float(begun[row]), floor):
+                    found.setdefault(len(indices), []).append((row, own[indices].tolist()))
+            for _, sets in sorted(found.items()):
+                rows = np.array([row for row, _ in sets], np.int64)
+                events = np.array([events for _, events in sets], np.int64).reshape(len(sets), -1)
+                yield rows, np.column_stack([self.anchor[rows], events])
+
+    def _sets_of_group(self, agree: Bools, earlier: int, p: F64, begun: float, floor: float) -> Iterator[list[int]]:
+        """The indices of the candidates of every set that begins with the first event of a group."""
+        size, steps = len(p), 0
+        #: The later candidates that agree with each one, as bits.
+        after = [sum(1 << other for other in range(index + 1, size) if agree[index, other]) for index in range(size)]
+        open_sets = [([], (1 << size) - (1 << earlier), begun)]
+        while open_sets:
+            indices, left, chance = open_sets.pop()
+            steps += 1
+            if steps > MOST_STEPS:
+                raise self._too_many(size)
+            if len(indices) + 1 >= self.least:
+                yield indices
+            while left:
+                index = (left & -left).bit_length() - 1
+                left &= left - 1
+                more = chance * float(p[index])
+                if more > 0 and more >= floor:
+                    open_sets.append(([*indices, index], left & after[index], more))
+
+    def _sizes(self) -> tuple[I64, I64]:
+        """How many candidates each group has, and how many of them come before its first event."""
+        sizes = np.diff(np.searchsorted(self.row, np.arange(len(self.anchor) + 1)))
+        return sizes, np.bincount(self.row[self.event < self.anchor[self.row]], minlength=len(sizes))
+
+    def _matrices(self, sizes: I64, earlier: I64, agreements: Agreements) -> Iterator[tuple[I64, I64, I64, Bools]]:
+        """Some groups with enough candidates: their numbers, candidates, the first index of each, and the matrices."""
         possible = np.flatnonzero(sizes - earlier >= self.least - 1)
         if sizes[possible].max(initial=0) > MOST_CANDIDATES:
             raise self._too_large(f"{sizes[possible].max():,} events agree with one, of at most {MOST_CANDIDATES:,}")
@@ -55,12 +115,10 @@ class Groups:
         for chosen in np.split(possible, np.flatnonzero(np.diff(share)) + 1):
             members = self.event[np.isin(self.row, chosen, kind="table")]
             firsts = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
-            matrix = agreements(chosen, members, firsts)
-            found, failed = maximal_sets(matrix, firsts, earlier[chosen], self.least, MOST_STEPS)
-            if failed >= 0:
-                raise self._too_large(f"an event with {sizes[chosen][failed]:,} others begins too many sets")
-            for group, indices in _by_size(found):
-                yield chosen[group], np.column_stack([self.anchor[chosen[group]], members[indices]])
+            yield chosen, members, firsts, agreements(chosen, members, firsts)
+
+    def _too_many(self, others: int) -> TooLarge:
+        return self._too_large(f"an event with {others:,} others begins too many sets")
 
     def _too_large(self, reason: str) -> TooLarge:
         return TooLarge(f"{self.label}: {reason}; tighten its bounds, or write v*{self.least} for sets of one size")

@@ -117,12 +117,16 @@ class Answers(EventAnswers):
     def absence(self, query: int, solutions: I64, run: Run) -> F64 | None:
         """The probability that no event happened which can be added as a variable with NOT, if a solution did.
 
-        None if there is no such variable.
+        The same for one with AT LEAST, if events have probabilities: the set is maximal then. None if there is no such
+        variable.
         """
-        negated = [variable for variable in self._spec.analyses[query].query.variables if variable.is_negated]
-        if not negated:
+        bound = self._spec.analyses[query].query
+        excluded = [
+            variable for variable in bound.variables if variable.is_negated or (variable.grows and not bound.is_certain)
+        ]
+        if not excluded:
             return None
-        added = [self._companions(query, variable, solutions, run) for variable in negated]
+        added = [self._companions(query, variable, solutions, run) for variable in excluded]
         return self._chances.of_none(solutions, np.concatenate(added))
 
     def grown(self, query: int, solutions: I64, run: Run) -> Iterator[I64]:
@@ -130,6 +134,7 @@ class Answers(EventAnswers):
 
         Each of the solutions has the first event of a set. Events that can be added to it are candidates. Every maximal
         set of candidates that agree with each other makes a solution if it has no earlier event: so each is found once.
+        If events have probabilities, every set is maximal in some world.
         """
         bound = self._spec.analyses[query].query
         variable = bound.growing
@@ -141,7 +146,13 @@ class Answers(EventAnswers):
         column = _columns_by_owner(bound.variables, solutions)[variable.name][0]
         group, event = added.T.copy()
         groups = Groups(solutions[:, column], group, event, variable.count, f"{bound.name}: {variable.label}")
-        for row, events in groups.maximal_sets(partial(self._agreements, query, variable, solutions, run)):
+        agreements = partial(self._agreements, query, variable, solutions, run)
+        if bound.is_certain:
+            sets = groups.maximal_sets(agreements)
+        else:
+            begun, least = self._chances.of_all(solutions), least_reaching(bound.threshold)
+            sets = groups.possible_sets(agreements, self._chances.p, begun, least)
+        for row, events in sets:
             yield np.column_stack([solutions[row, :column], events, solutions[row, column + 1 :]])
 
     def _agreements(

@@ -26,35 +26,34 @@ def drawn_locations(space: Space, readings: F64, errors: F64, event: int) -> F64
     ----------
     readings, errors : (n, 3) and (n,); errors are angles on the sphere
     """
-    first, second, third = _random_numbers(event)
+    share, directions, heights = _draws(event)
     if space is SPHERE:
-        return _on_sphere(readings, errors, first, second)
-    turn = 2 * np.pi * second
+        return _on_sphere(readings, errors, share, directions)
     if space is PLANE:
-        offsets = np.sqrt(first) * np.stack([np.cos(turn), np.sin(turn), np.zeros(N_WORLDS)])
+        offsets = np.sqrt(share)[:, None] * np.column_stack([directions, np.zeros(N_WORLDS)])
     else:
-        height = 2 * third - 1
-        level = np.sqrt(1 - height**2)
-        offsets = np.cbrt(first) * np.stack([level * np.cos(turn), level * np.sin(turn), height])
-    return readings[:, None, :] + errors[:, None, None] * offsets.T
+        level = np.sqrt(1 - heights**2)[:, None] * directions
+        offsets = np.cbrt(share)[:, None] * np.column_stack([level, heights])
+    return readings[:, None, :] + errors[:, None, None] * offsets
 
 
-def _on_sphere(readings: F64, errors: F64, first: F64, second: F64) -> F64:
+def _on_sphere(readings: F64, errors: F64, share: F64, directions: F64) -> F64:
     """Points of caps of the unit sphere, in directions between two that are at right angles to the reading."""
-    half = np.arcsin(np.sqrt(first) * np.sin(errors / 2)[:, None])
     # The axis in which the reading is shortest is not parallel to it.
     axis = np.eye(3)[np.abs(readings).argmin(axis=1)]
     one = np.cross(readings, axis)
     one /= np.linalg.norm(one, axis=1)[:, None]
-    other = np.cross(readings, one)
-    turn = 2 * np.pi * second[:, None]
-    directions = np.cos(turn) * one[:, None, :] + np.sin(turn) * other[:, None, :]
-    return np.cos(2 * half)[:, :, None] * readings[:, None, :] + np.sin(2 * half)[:, :, None] * directions
+    basis = np.stack([one, np.cross(readings, one), readings], axis=1)
+    # The share of the area of a cap that is nearer than an angle is the square of the ratio of half-angle sines.
+    half_sine = np.sqrt(share) * np.sin(errors / 2)[:, None]
+    sine, cosine = 2 * half_sine * np.sqrt(1 - half_sine**2), 1 - 2 * half_sine**2
+    return np.stack([sine * directions[:, 0], sine * directions[:, 1], cosine], axis=2) @ basis
 
 
 @lru_cache(maxsize=64)
-def _random_numbers(event: int) -> F64:
-    """(3, worlds): random numbers in [0, 1) for the event with this number."""
+def _draws(event: int) -> tuple[F64, F64, F64]:
+    """For each world, the share of a disc that is nearer than the event, its direction (worlds, 2), and a height."""
     first = np.uint64(event) * np.uint64(_NUMBERS * N_WORLDS)
     bits = mix_all(first + np.arange(_NUMBERS * N_WORLDS, dtype=np.uint64))
-    return ((bits >> np.uint64(11)) * 2.0**-53).reshape(_NUMBERS, N_WORLDS)
+    share, turn, height = ((bits >> np.uint64(11)) * 2.0**-53).reshape(_NUMBERS, N_WORLDS)
+    return share, np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)]), 2 * height - 1
