@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from math import inf
 
 from anabranch.binding.bound import BoundOperand
@@ -245,8 +245,8 @@ class _Analyser:
         self.row_tests: list[Typed] = []
         #: For each pair of operands that are compared, the windows of the constraints between them.
         self.windows: dict[Pair, set[float]] = {}
-        constraints = (*query.constraints, *(part for own in query.junctions for part in own.constraints), *query.areas)
-        for constraint in constraints:
+        in_junctions = (part for junction in query.junctions for part in junction.constraints)
+        for constraint in chain[BoundConstraint | BoundArea](query.constraints, in_junctions, query.areas):
             if (pair := self.pair_of(constraint)) is not None:
                 self.windows.setdefault(pair, set()).add(self.window_of(constraint))
         if len(self.names) == 2 and not self.windows:
@@ -312,7 +312,8 @@ def analyse(query: BoundMonitor) -> MonitorAnalysis:
         forms = tuple((part.form, part.numbers) for part in allowed if isinstance(part, FormIn))
         windows = tuple((pair, min(windows)) for pair, windows in analyser.windows.items())
         return MonitorAnalysis(query, tuple(analyser.values), forms, areas, windows=windows)
-    smaller = [part for constraint in (*query.constraints, *query.areas) for part in analyser.in_window(constraint)]
+    required = chain[BoundConstraint | BoundArea](query.constraints, query.areas)
+    smaller = [part for constraint in required for part in analyser.in_window(constraint)]
     formula = merged(Every((*constraints, *smaller, *junctions)))
     numbers = {part.form: possible(formula, part.form) for part in constraints_of(formula)}
     windows = tuple((pair, min(max(own), _apart(pair, numbers, analyser))) for pair, own in analyser.windows.items())

@@ -55,8 +55,8 @@ class SpatialBinder:
         if isinstance(condition, Operation) and condition.op == "within":
             return self.within(condition, negated)
         if isinstance(condition, Operation) and condition.op == "windowed":
-            area, window = self.area(condition.arguments[0], negated), _number(condition.arguments[1])
-            return area and replace(area, window=window and window[0])
+            area, (window,) = self.area(condition.arguments[0], negated), _number(condition.arguments[1]) or (None,)
+            return area and replace(area, window=window)
         if isinstance(condition, Operation) and condition.op in ("and", "or"):
             return self.union(condition, negated)
         if not (isinstance(condition, Operation) and condition.op in MIRRORED):
