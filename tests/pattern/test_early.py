@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.cases import Case, Rows
 from tests.drawn import examples
-from tests.local import local_job
+from tests.local import local_job, prepared_query
 from tests.oracles import pattern_combination
 from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.oracles.pattern_early import provisional_answers
@@ -19,6 +19,8 @@ from tests.pattern.local import LocalRun, assert_same, job_of
 from tests.pattern.strategies import CLASSES, combination_cases, pattern_cases
 from tests.pattern.test_against_worlds import expected
 from tests.splits import disordered_splits
+
+from anabranch.plan import Step
 
 Answers = dict[tuple, float]
 
@@ -116,3 +118,11 @@ def test_a_provisional_answer_is_sampled_in_the_worlds_of_the_final_one() -> Non
     (_, provisional, _), (*_, final) = by_status(run, "provisional"), by_status(run, "final")
     assert list(provisional) == [(2,)]
     assert provisional == final
+
+
+def test_explain_says_what_is_provisional_and_what_it_costs() -> None:
+    plan = prepared_query(SAMPLED, "q").plan
+    known = "on a stream, also what is known about instants that are not complete, as provisional"
+    assert plan.streams == "yes"
+    assert plan.steps[-1] == Step("emit", known)
+    assert "in each micro-batch, the state is copied" in plan.cost
