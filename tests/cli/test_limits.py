@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.command import Command
+from tests.local import declared
 
 import anabranch as ab
+from anabranch.catalog import Catalog
+from anabranch.cli.messages import RunFailed
+from anabranch.cli.stream import _Group
 
 WORKBOOK = """
 CREATE STREAM e KEY (k STRING) TIME t INTEGER FROM 'e';
@@ -100,3 +105,42 @@ def test_the_limit_of_a_session_and_of_a_run(spark: SparkSession, workbook: Path
         session.run_all(["pairs", "many"])
     with pytest.raises(ab.AnabranchError, match="max_answers is at least 1, not 0"):
         session.run("pairs", max_answers=0)
+
+
+@dataclass
+class Started:
+    """Stands for a session: it records the names of the queries that are started together."""
+
+    catalog: Catalog
+    names: list[list[str]] = field(default_factory=list)
+
+    def start_together(self, names: list[str], *_: object) -> None:
+        self.names.append(names)
+
+
+@dataclass
+class Failed:
+    """A stream that has ended with an error."""
+
+    error: Exception
+
+    def awaitTermination(self) -> None:
+        raise self.error
+
+
+def test_a_running_stream_is_restarted_without_a_query_that_has_too_many_answers(tmp_path: Path) -> None:
+    catalog = declared(WORKBOOK)
+    session = Started(catalog)
+    queries = [catalog.require_query(name) for name in ("pairs", "many")]
+    group = _Group(session, queries, str(tmp_path / "checkpoint"), str(tmp_path / "out"), "parquet", None, False)
+    watched = group.watched("w.abq")
+    watched.start()
+    for text, goes_on in (("many: more than 10 answers", True), ("pairs: more than 10 answers", False)):
+        with pytest.raises(RunFailed, match=rf"^w.abq:\d:1: {text}$") as failure:
+            watched.await_end(Failed(ab.TooManyAnswers(text)))
+        assert watched.leave_out(failure.value) is goes_on
+    watched.start()
+    assert session.names == [["pairs", "many"], ["pairs"]]
+    with pytest.raises(RunFailed, match=r"^w.abq:3:1: pairs failed: the disk is full$") as failure:
+        watched.await_end(Failed(OSError("the disk is full")))
+    assert not watched.leave_out(failure.value)
