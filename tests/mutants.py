@@ -53,6 +53,14 @@ MUTANTS = [
         ("watermark", "return newest + 1", "return newest"),
         ("watermark", "Progress(min(watermarks)", "Progress(max(watermarks)"),
     ]),
+    # Compiled: the search for millions of answers takes long in plain Python.
+    *_mutants("sequence", ["transport/test_limits.py"], [
+        ("kernel/search", "stopped = event", "stopped = -1"),
+    ], compiled=True),
+    *_mutants("constrain", ["transport/test_limits.py"], [
+        ("operator", "if run.stopped is not None:", "if False:"),
+        ("operator", "self._waiting.count(query) + len(possible) > self._spec.max_answers", "False"),
+    ], compiled=True),
     *_mutants("transport", ["transport/test_inbox.py"], [
         ("watermark", "times < (self.before if", "times <= (self.before if"),
         ("watermark", "self.at = max(self.at, to)", "self.at = max(BEGINNING, to)"),
@@ -113,6 +121,9 @@ MUTANTS = [
     ], [
         ("joint", "* (key_end - k + 1)", "* (key_end - k)"),
         ("joint", "if needed > limit:", "if needed > 2 * limit:"),
+    ]),
+    *_mutants("pattern", ["pattern/test_early.py"], [
+        ("early", "watermark.to_end(), ended=True", "watermark, ended=False"),
     ]),
     *_mutants("pattern", [
         "pattern/test_combination.py::test_the_union_of_independent_sets",
@@ -191,6 +202,10 @@ MUTANTS = [
     *_mutants("sequence/kernel", ["test_decimal_edges.py"], [
         ("queues", "window.length + window.rounding * max(abs(t), abs(now))", "window.length"),
         ("programs", "return np.rint(apart * scale) / scale", "return apart"),
+    ], compiled=True),
+    *_mutants("sequence", ["sequence/test_early.py"], [
+        ("operator", "is_new[matcher.roles.event[~batch.roles[SEEN]]]", "is_new[matcher.roles.event]"),
+        ("matching", "self._t[is_new].max() + window", "self._t[is_new].max()"),
     ], compiled=True),
     *_mutants("sequence", [
         "sequence/test_gaps.py::test_a_table_is_the_nested_integral",

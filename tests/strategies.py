@@ -206,6 +206,7 @@ operands = several(st.builds(nodes.Operand, names, maybe(names)))
 
 _sampling = {
     "accuracy": maybe(numbers), "confidence": maybe(numbers), "seed": maybe(integers), "method": maybe(upper_words),
+    "emit": several(upper_words, 0),
 }  # fmt: skip
 patterns = st.builds(Pattern, several(steps), where=maybe(conditions()), group_by=several(variables, 0), **_sampling)
 formulas = st.recursive(

@@ -122,6 +122,24 @@ def test_answers_are_given_the_readings_so_far_or_a_lag_later(query: str, data: 
     assert visible(live.answers()) == pytest.approx(visible(expected), abs=1e-9)
 
 
+@pytest.mark.parametrize("query", QUERIES[:4])
+@given(data=st.data())
+def test_early_answers_are_given_the_readings_that_have_arrived(query: str, data: st.DataObject) -> None:
+    model, rows = data.draw(situations())
+    lag = data.draw(st.integers(0, 2))
+    text = workbook(f"{query} EMIT EARLY", lag)
+    live = LocalRun(joint_job(text, model, live=True, lag=lag))
+    arrived: list[dict] = []
+    for part in data.draw(splits({"readings": rows})):
+        live.step(part)
+        arrived += part["readings"]
+        expected = oracle.answers(bound_query(text, "q"), units_of(model, arrived), lag) if arrived else {}
+        # The watermark is the newest reading; an answer waits for the readings of its lag, too.
+        incomplete = max((row["t"] for row in arrived), default=0) - lag
+        early = {key: p for key, p in visible(expected).items() if key[0] >= incomplete}
+        assert visible(live.by_status("provisional")[-1]) == pytest.approx(early, abs=1e-9)
+
+
 @given(data=st.data())
 def test_windows_are_given_the_readings_up_to_their_end(data: st.DataObject) -> None:
     model, rows = data.draw(situations())

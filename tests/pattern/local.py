@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import pyarrow.compute as pc
 from tests import local
 from tests.cases import Case
 from tests.local import Rows
@@ -35,6 +37,17 @@ class LocalRun(local.LocalRun):
             combined = {key: -math.expm1(number) for key, number in combined.items()}
         least = self.job.spec.analysis.query.least_probability
         return {key: p for key, p in combined.items() if p > 0 and p >= least}
+
+    def by_status(self, status: str) -> list[dict[tuple, float]]:
+        """The answers with a status (EMIT EARLY) of each step so far."""
+        outcomes, steps = self.outcomes, []
+        for start in range(0, len(outcomes), self.n_buckets):
+            parts = outcomes[start : start + self.n_buckets]
+            tables = [outcome.answers.filter(pc.equal(outcome.answers["status"], status)) for outcome in parts]
+            self.outcomes = [replace(outcome, answers=table) for outcome, table in zip(parts, tables, strict=True)]
+            steps.append(self.answers())
+        self.outcomes = outcomes
+        return steps
 
 
 def run_whole(job: PatternJob, rows: Rows, n_buckets: int = 3) -> dict[tuple, float]:

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import Case
 from tests.drawn import examples
-from tests.local import local_job
+from tests.local import in_context, local_job
 from tests.pattern.local import assert_same, job_of, run_whole
 from tests.pattern.strategies import CLASSES, pattern_cases
 from tests.pattern.test_against_worlds import answers_of_parts, assert_worlds, assert_worlds_of_parts
 from tests.splits import disordered_splits, splits
 
-from anabranch.errors import TooLarge
+from anabranch.errors import TooManyAnswers
 from anabranch.pattern import bindings
 
 DELAY = 2
@@ -36,14 +36,15 @@ def test_bindings_in_blocks_equal_worlds(case: Case) -> None:
 
 
 def test_too_many_bindings_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bindings, "MOST_PAIRS", 20)
+    monkeypatch.setattr(bindings, "PAIRS_PER_ANSWER", 1)
     workbook = """
     CREATE STREAM at KEY (person STRING) VALUE (place STRING) TIME t INTEGER;
     CREATE QUERY q AS PATTERN at(p, l) THEN at(q, m) GROUP BY p, q;
     """
     rows = [{"person": f"p{number}", "place": "a", "t": number} for number in range(10)]
-    with pytest.raises(TooLarge, match="GROUP BY has more than 20 pairs of a binding and an event; filter the goals"):
-        run_whole(local_job(workbook, "q"), {"at": rows})
+    job = in_context(local_job(workbook, "q"), max_answers=20)
+    with pytest.raises(TooManyAnswers, match="q: more than 20 pairs of a binding and an event .*; filter the goals"):
+        run_whole(job, {"at": rows})
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")

@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.cases import Case, Rows
 from tests.drawn import examples
-from tests.local import local_job
+from tests.local import local_job, prepared_query
 from tests.oracles import pattern_combination
 from tests.oracles.pattern import at_least, bind_query, probabilities
 from tests.oracles.pattern_early import provisional_answers
@@ -19,6 +19,8 @@ from tests.pattern.local import LocalRun, assert_same, job_of
 from tests.pattern.strategies import CLASSES, combination_cases, pattern_cases
 from tests.pattern.test_against_worlds import expected
 from tests.splits import disordered_splits
+
+from anabranch.plan import Step
 
 Answers = dict[tuple, float]
 
@@ -40,18 +42,6 @@ def oracle(case: Case, rows: Rows) -> dict[Any, float]:
     return at_least(found, bound.threshold)
 
 
-def by_status(run: LocalRun, status: str) -> list[Answers]:
-    """The answers of a status of each step so far."""
-    outcomes, steps = run.outcomes, []
-    for start in range(0, len(outcomes), run.n_buckets):
-        parts = outcomes[start : start + run.n_buckets]
-        tables = [outcome.answers.filter(outcome.answers["status"].to_numpy() == status) for outcome in parts]
-        run.outcomes = [replace(outcome, answers=table) for outcome, table in zip(parts, tables, strict=True)]
-        steps.append(run.answers())
-    run.outcomes = outcomes
-    return steps
-
-
 def assert_early(case: Case, batches: Sequence[Rows], delay: int, n_buckets: int) -> None:
     """Check the provisional answers of each micro-batch, and the final ones of all."""
     case = early(case)
@@ -59,14 +49,14 @@ def assert_early(case: Case, batches: Sequence[Rows], delay: int, n_buckets: int
     run.run(batches)
     assert run.counts.late == run.counts.quarantined == 0
     threshold, streams = run.job.spec.analysis.query.threshold, [layout.name for layout in run.job.layouts]
-    *steps, end = by_status(run, "provisional")
+    *steps, end = run.by_status("provisional")
     assert end == {}
     for number, step in enumerate(steps, start=1):
         want = provisional_answers(lambda rows: oracle(case, rows), streams, batches[:number], delay)
         event(f"{'some' if want else 'no'} provisional answers")
         assert_same(step, want, threshold)
     final: Answers = {}
-    for step in by_status(run, "final"):
+    for step in run.by_status("final"):
         assert not step.keys() & final.keys(), "a final answer is given once"
         final |= step
     found = oracle(case, case.rows)
@@ -98,8 +88,8 @@ def test_combinations_give_provisional_answers(data: st.DataObject, delay: int) 
 def test_a_batch_run_has_final_answers_only(case: Case) -> None:
     run = LocalRun(job_of(early(case)))
     run.step(case.rows, end=True)
-    assert by_status(run, "provisional") == [{}]
-    assert_same(by_status(run, "final")[0], expected(case), run.job.spec.analysis.query.threshold)
+    assert run.by_status("provisional") == [{}]
+    assert_same(run.by_status("final")[0], expected(case), run.job.spec.analysis.query.threshold)
 
 
 SAMPLED = """
@@ -113,6 +103,14 @@ def test_a_provisional_answer_is_sampled_in_the_worlds_of_the_final_one() -> Non
     run.step({"at": [{"person": "ann", "place": "hall", "t": 1, "p": 0.5}]})
     run.step({"at": [{"person": "bob", "place": "lab", "t": 2, "p": 0.5}]})
     run.step({}, end=True)
-    (_, provisional, _), (*_, final) = by_status(run, "provisional"), by_status(run, "final")
+    (_, provisional, _), (*_, final) = run.by_status("provisional"), run.by_status("final")
     assert list(provisional) == [(2,)]
     assert provisional == final
+
+
+def test_explain_says_what_is_provisional_and_what_it_costs() -> None:
+    plan = prepared_query(SAMPLED, "q").plan
+    known = "on a stream, also what is known about instants that are not complete, as provisional"
+    assert plan.streams == "yes"
+    assert plan.steps[-1] == Step("emit", known)
+    assert "in each micro-batch, the state is copied" in plan.cost

@@ -9,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from tests.cases import Rows, seconds
 from tests.drawn import examples
-from tests.local import FINGERPRINT, declared, in_context, make_job
+from tests.local import FINGERPRINT, declared, in_context, make_job, prepared_query
 from tests.oracles.sequence_early import PROVISIONAL, provisional_matches
 from tests.sequence.local import Answer, SequenceRun, job_of, probabilities, truth_of
 from tests.sequence.strategies import Case, bound_case, sequence_cases
@@ -17,6 +17,7 @@ from tests.sequence.test_against_enumeration import CLAUSES, ERROR, same
 from tests.splits import disordered_splits
 
 from anabranch.binding.binder import bind
+from anabranch.plan import Step
 from anabranch.planning.layouts import layouts_for
 from anabranch.transport.job import JobContext
 
@@ -126,3 +127,10 @@ def test_provisional_matches_need_no_state_once_they_are_final(clause: str) -> N
         run.step({"e": [read("shelf", start), read("exit", start + 3)]})
         sizes.append(len(run.states[0]))
     assert max(sizes[5:]) == max(sizes[:5])
+
+
+def test_explain_says_what_is_provisional_and_what_it_costs() -> None:
+    plan = prepared_query(f"{STREAM} CREATE QUERY q AS {STOLEN} EMIT NEXT, EARLY;", "q").plan
+    assert plan.streams == "yes"
+    assert plan.steps[-1] == Step("emit", "on a stream, also each match when its last event arrives, as provisional")
+    assert "in each micro-batch with the events that wait for the watermark" in plan.cost

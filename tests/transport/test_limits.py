@@ -41,8 +41,8 @@ def events(n: int, **columns: Any) -> list[dict[str, Any]]:
 SEQUENCE = Excessive(
     """
     CREATE STREAM e KEY (k STRING) TIME t INTEGER;
-    CREATE QUERY q AS SEQUENCE (w, x, y, z) FROM e AS w, e AS x, e AS y, e AS z
-      WHERE w.k = x.k AND x.k = y.k AND y.k = z.k WITHIN 1000;
+    CREATE QUERY q AS SEQUENCE (w, x, y, z) FROM e
+      WHERE w.t >= 0 AND x.t >= 0 AND y.t >= 0 AND z.t >= 0 AND w.k = x.k AND x.k = y.k AND y.k = z.k WITHIN 1000;
     """,
     {"e": events(300)},
     r"q: more than 1,000,000 answers in one bucket and step \(the last one: t = \d+, k = one\); shorten WITHIN, .*",
@@ -96,8 +96,14 @@ BINDINGS = Excessive(
     CREATE STREAM at KEY (p INTEGER) TIME t INTEGER;
     CREATE QUERY q AS PATTERN at(x) THEN at(y) GROUP BY x, y;
     """,
-    {"at": [{"p": number, "t": number % 2} for number in range(4000)]},
-    r"q: more than 1,000,000 answers in one bucket and step \([\d,]+ bindings of x, y\); filter the goals, .*",
+    {"at": [{"p": number, "t": number % 2} for number in range(2200)]},
+    r"q: more than 1,000,000 bindings in one bucket and step \([\d,]+ bindings of x, y\); filter the goals, .*",
+    8,
+)
+PAIRS_OF_BINDINGS = Excessive(
+    BINDINGS.workbook,
+    {"at": [{"p": number, "t": number % 2} for number in range(8000)]},
+    r"q: more than 8,000,000 pairs of a binding and an event in one bucket and step \(.*\); filter the goals, .*",
     8,
 )
 OTHERWISE = Excessive(
@@ -113,6 +119,7 @@ OTHERWISE = Excessive(
 ALL = {
     "SEQUENCE": SEQUENCE, "CONSTRAIN v*5": SET, "CONSTRAIN NOT": NEGATED, "MONITOR a, b": PAIRS,
     "MONITOR a, b, c": TRIPLES, "RELATE": INTERVALS, "PATTERN GROUP BY": BINDINGS, "PATTERN NOT": OTHERWISE,
+    "PATTERN GROUP BY, more": PAIRS_OF_BINDINGS,
 }  # fmt: skip
 
 
@@ -167,7 +174,7 @@ def test_as_many_answers_as_allowed_are_given(name: str) -> None:
     exactly = run_of(case, max_answers=n)
     exactly.step(case.with_few(), end=True)
     assert n_answers(exactly) == n
-    with pytest.raises(TooManyAnswers, match=f"q: more than {n - 1:,} answers"):
+    with pytest.raises(TooManyAnswers, match=f"q: more than {n - 1:,} (answers|bindings)"):
         run_of(case, max_answers=n - 1).step(case.with_few(), end=True)
 
 

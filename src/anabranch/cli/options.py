@@ -26,7 +26,7 @@ MaxAnswers = Annotated[
         "--max-answers",
         metavar="N",
         min=1,
-        help="Fail a query with more answers in one bucket and step (in run: in all). Default: 1,000,000.",
+        help="How many answers a query may have in one bucket and step; with more it fails. Default: 1,000,000.",
     ),
 ]
 Format = Annotated[str, typer.Option("--format", metavar="parquet|csv|json|jsonl", help="File format of --output.")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -19,17 +20,9 @@ from anabranch.events.job import EventSpecification
 class ConstrainSpec(EventSpecification):
     """CONSTRAIN queries over the same streams."""
 
+    remedy: ClassVar[str] = "tighten the bounds on times and distances in WHERE"
+
     analyses: tuple[ConstrainAnalysis, ...]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the queries."""
-        return [analysis.query.name for analysis in self.analyses]
-
-    @property
-    def remedy(self) -> str:
-        """How to change a query that has too many answers, for its error."""
-        return "tighten the bounds on times and distances in WHERE"
 
     @cached_property
     def lowered(self) -> Lowered:

@@ -30,8 +30,8 @@ class EventAnswers:
     def limit(self, query: int) -> AnswerLimit:
         """Counts the answers of a query."""
         if query not in self._limits:
-            name = self._specification.names[query]
-            self._limits[query] = AnswerLimit(name, self._specification.max_answers, self._specification.remedy)
+            spec = self._specification
+            self._limits[query] = AnswerLimit(spec.analyses[query].query.name, spec.max_answers, spec.remedy)
         return self._limits[query]
 
     def _append(self, query: int, columns: Sequence[pa.Array], events: Sequence[pa.Array]) -> None:

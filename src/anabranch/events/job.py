@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import I64, Bools, Numbers
-from anabranch.binding.bound import BoundOperand
+from anabranch.binding.bound import BoundOperand, BoundQuery
 from anabranch.binding.per import Per
 from anabranch.binding.typed import Typed
 from anabranch.events.packets import pack_events
@@ -24,26 +24,29 @@ from anabranch.transport.per import KeyColumn, PerRule
 from anabranch.transport.routing import Packets
 
 
+class Analysed(Protocol):
+    """An analysis of a query of a group."""
+
+    @property
+    def query(self) -> BoundQuery:
+        """The bound query."""
+
+
 @dataclass(frozen=True)
 class EventSpecification(Specification):
-    """What the operators of events need: the analyses of the queries, one per query."""
+    """What the operators of events need: the analyses of the queries, one per query.
 
-    analyses: tuple[object, ...]
+    `remedy` says how to change a query of the kind that has too many answers.
+    """
+
+    remedy: ClassVar[str]
+
+    analyses: tuple[Analysed, ...]
 
     @property
     @abstractmethod
     def first_role(self) -> Sequence[int] | I64:
         """The number of the first variable of each query among those of all queries, and the number of variables."""
-
-    @property
-    @abstractmethod
-    def names(self) -> Sequence[str]:
-        """The names of the queries."""
-
-    @property
-    @abstractmethod
-    def remedy(self) -> str:
-        """How to change a query that has too many answers, for its error."""
 
     @property
     def event_fields(self) -> list[pa.Field]:

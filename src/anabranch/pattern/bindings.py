@@ -12,7 +12,7 @@ data can make true have a node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,17 +22,21 @@ from anabranch.arrays import BEGINNING, END, I32, I64, Bools
 from anabranch.binding.typed import Typed, conjunction, references
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import Dictionary
-from anabranch.errors import TooLarge
 from anabranch.pattern import kernel
 from anabranch.pattern.automaton import accept_bit, match_bit
 from anabranch.pattern.goal_tests import BINDING, GoalTest
 from anabranch.pattern.intake import Distinct, Intake, Received
 from anabranch.pattern.spec import PatternSpec
+from anabranch.transport.limits import AnswerLimit
 
 #: The most rows that the nodes of an archive repeat at a time: about 100 MB.
 MOST_ROWS = 1 << 21
-#: The most pairs of a node and an event that are compared at a time: a few GB.
-MOST_PAIRS = 1 << 26
+#: The most pairs of a node and an event that are compared at a time, for each answer that the query may have: with a
+#: million answers, about 500 MB.
+PAIRS_PER_ANSWER = 8
+
+#: How to change a query that has too many answers.
+REMEDY = "filter the goals, or group by fewer variables"
 
 #: The code of a variable that has no value yet, and of a NULL that has to agree with something: it never does.
 _UNBOUND, _NULL = -1, -2
@@ -102,6 +106,7 @@ class Bindings:
         self._levels = sorted({test.goal for test, names in zip(self._tests, self._binds, strict=True) if names})
         self._n_goals = len(spec.analysis.query.goals)
         self._values = [Dictionary([kind]) for kind in spec.bound_types]
+        self._limit = AnswerLimit(spec.analysis.query.name, spec.max_answers, REMEDY)
         self._chain = np.zeros(0, np.int64)
         self._level = np.zeros(0, np.int64)
         self._codes = np.zeros((0, len(self._names)), np.int64)
@@ -242,6 +247,9 @@ class Bindings:
             ]
             # Many events give the same child, so Python sees only the distinct ones.
             distinct, first, child = np.unique(_code_of([parents, *columns]), return_index=True, return_inverse=True)
+            # In most cases, a binding has an answer.
+            if len(distinct) > self._limit.most:
+                raise self._limit.exceeded(self._described(), f"{self._limit.most:,} bindings")
             codes = self._codes[parents[first]].copy()
             for variable, column in zip(variables, columns, strict=True):
                 codes[:, variable] = column[first]
@@ -272,8 +280,22 @@ class Bindings:
 
     def _agreeing(self, number: int, names: Iterable[str], nodes: I64, events: I64) -> tuple[I64, I64]:
         """The pairs of a node and an event of its chain that have the same values of these variables."""
-        node, event = equal_pairs(self._codes_to_join(number, names, nodes, events))
+        node, event = self._pairs(self._codes_to_join(number, names, nodes, events))
         return nodes[node], events[event]
+
+    def _pairs(self, codes: tuple[I64, I64]) -> tuple[I64, I64]:
+        """The pairs of equal codes (see `equal_pairs`), if they are not too many."""
+
+        def check(n_pairs: int) -> None:
+            most = PAIRS_PER_ANSWER * self._limit.most
+            if n_pairs > most:
+                raise self._limit.exceeded(self._described(), f"{most:,} pairs of a binding and an event")
+
+        return equal_pairs(codes, check)
+
+    def _described(self) -> str:
+        """How many bindings there are, for a message."""
+        return f"{len(self):,} bindings of {', '.join(self._names)}"
 
     def _codes_to_join(self, number: int, names: Iterable[str], nodes: I64, events: I64) -> tuple[I64, I64]:
         """Codes of nodes and of events that are equal where they have the same chain and values of these variables."""
@@ -345,19 +367,19 @@ class Bindings:
         row_event, row_key = events.of_row[received.used], received.key[received.used]
         # The rows of other models count where they match; the rest has the effect of nothing.
         plain = np.flatnonzero(~markov)
-        pair, position = equal_pairs((event, row_event[plain]))
+        pair, position = self._pairs((event, row_event[plain]))
         pair_nodes, positions = [node[pair]], [plain[position]]
         if markov.any():
             feeding = np.flatnonzero(markov)
             if fed is None:
                 chain = received.chain[received.used[feeding]].astype(np.int64)
-                pair, position = equal_pairs((self._chain[nodes], chain))
+                pair, position = self._pairs((self._chain[nodes], chain))
                 pair_nodes.append(nodes[pair])
             else:
                 effective = self._events.key[event]
                 both = np.unique(np.stack([np.append(node, fed[0]), np.append(effective, fed[1])]), axis=1)
                 both = both[:, np.isin(both[0], nodes)]
-                pair, position = equal_pairs((both[1], row_key[feeding].astype(np.int64)))
+                pair, position = self._pairs((both[1], row_key[feeding].astype(np.int64)))
                 pair_nodes.append(both[0][pair])
             positions.append(feeding[position])
         all_nodes, all_positions = np.concatenate(pair_nodes), np.concatenate(positions)
@@ -421,12 +443,14 @@ def _code_of(columns: Sequence[I64]) -> I64:
     return code
 
 
-def equal_pairs(codes: tuple[I64, I64]) -> tuple[I64, I64]:
+def equal_pairs(codes: tuple[I64, I64], check: Callable[[int], None]) -> tuple[I64, I64]:
     """The indexes of all pairs of equal entries of two arrays, in the order of the first.
+
+    `check` gets their number before memory is allocated for them.
 
     Examples
     --------
-    >>> left, right = equal_pairs((np.array([7, 5, 7]), np.array([5, 7, 6, 5])))
+    >>> left, right = equal_pairs((np.array([7, 5, 7]), np.array([5, 7, 6, 5])), lambda n_pairs: None)
     >>> left.tolist(), right.tolist()
     ([0, 1, 1, 2], [1, 0, 3, 1])
     """
@@ -435,11 +459,7 @@ def equal_pairs(codes: tuple[I64, I64]) -> tuple[I64, I64]:
     ordered = right[order]
     low, high = np.searchsorted(ordered, left, "left"), np.searchsorted(ordered, left, "right")
     counts = high - low
-    if counts.sum() > MOST_PAIRS:
-        raise TooLarge(
-            f"GROUP BY has more than {MOST_PAIRS:,} pairs of a binding and an event; "
-            "filter the goals, or group by fewer variables"
-        )
+    check(int(counts.sum()))
     of_left = np.repeat(np.arange(len(left)), counts)
     within = np.arange(len(of_left)) - np.repeat(np.cumsum(counts) - counts, counts)
     return of_left, order[low[of_left] + within]

@@ -101,8 +101,9 @@ def _cost(analysis: PatternAnalysis, planned: bool) -> str:
         times = per.at_least + 1 if isinstance(per, PerWindow) else 3
         return f"{cost}; all of it times {times} for {_FORMS[type(per)]}"
     if isinstance(analysis, CombinedAnalysis):
-        return f"{cost}; {_cost_of_combining(analysis)}"
-    return cost
+        cost = f"{cost}; {_cost_of_combining(analysis)}"
+    early = "; in each micro-batch, the state is copied and the rows that wait for the watermark are processed too"
+    return f"{cost}{early}" if analysis.query.early else cost
 
 
 def _cost_of_combining(analysis: CombinedAnalysis) -> str:

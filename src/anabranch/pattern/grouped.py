@@ -16,7 +16,7 @@ import pyarrow as pa
 from anabranch.arrays import F64, I32, I64
 from anabranch.pattern import kernel
 from anabranch.pattern.automaton import letter_of
-from anabranch.pattern.bindings import Bindings, Expansion
+from anabranch.pattern.bindings import REMEDY, Bindings, Expansion
 from anabranch.pattern.intake import Received
 from anabranch.pattern.markov_past import MarkovPast
 from anabranch.pattern.operator import PatternOperator
@@ -27,9 +27,6 @@ from anabranch.transport.state import seal, unseal
 
 #: For each answer its chain, the codes of its grouping variables, its time and its probability.
 _Answers = tuple[I32, I64, I64, F64]
-
-#: How to change a query that has too many answers.
-_REMEDY = "filter the goals, or group by fewer variables"
 
 
 class GroupedOperator(PatternOperator):
@@ -65,7 +62,7 @@ class GroupedOperator(PatternOperator):
 
     def _limited(self, blocks: Iterator[_Answers]) -> Iterator[_Answers]:
         """The answers of blocks of nodes, while there are not too many."""
-        limit = AnswerLimit(self._spec.analysis.query.name, self._spec.max_answers, _REMEDY)
+        limit = AnswerLimit(self._spec.analysis.query.name, self._spec.max_answers, REMEDY)
         names = ", ".join(name for name, _ in self._spec.analysis.group_by)
         for block in blocks:
             limit.add(len(block[0]), lambda: f"{len(self._bindings):,} bindings of {names}")

@@ -102,7 +102,8 @@ def _routing(analysis: SequenceAnalysis) -> str:
 def _cost(query: BoundSequence) -> str:
     answers = "answers with the events of their runs" if query.has_runs else "answers"
     kept = "all events" if query.within is None else "the events in a window"
-    return f"time grows with events and {answers}; memory grows with {kept} that match a component"
+    early = ", and in each micro-batch with the events that wait for the watermark" if "early" in query.emit else ""
+    return f"time grows with events and {answers}{early}; memory grows with {kept} that match a component"
 
 
 def _steps(analysis: SequenceAnalysis) -> Iterator[Step]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,18 +21,10 @@ COUNTS = "counts"
 class SequenceSpec(EventSpecification):
     """SEQUENCE queries over the same streams, and the searches of each query."""
 
+    remedy: ClassVar[str] = "shorten WITHIN, compare more columns in WHERE, or set a THRESHOLD"
+
     analyses: tuple[SequenceAnalysis, ...]
     searches: tuple[tuple[Search, ...], ...]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the queries."""
-        return [analysis.query.name for analysis in self.analyses]
-
-    @property
-    def remedy(self) -> str:
-        """How to change a query that has too many answers, for its error."""
-        return "shorten WITHIN, compare more columns in WHERE, or set a THRESHOLD"
 
     @cached_property
     def first_role(self) -> tuple[int, ...]:

@@ -52,11 +52,11 @@ class AnswerLimit:
         if self.rest < 0:
             raise self.exceeded(where())
 
-    def exceeded(self, where: str) -> TooManyAnswers:
-        """The error that there are more answers than allowed."""
+    def exceeded(self, where: str, what: str = "") -> TooManyAnswers:
+        """The error that there are more answers than allowed, or too much of what answers are made from."""
         return TooManyAnswers(
-            f"{self.query}: more than {self.most:,} answers in one bucket and step ({where}); {self.remedy}, "
-            "or allow more (--max-answers)"
+            f"{self.query}: more than {what or f'{self.most:,} answers'} in one bucket and step ({where}); "
+            f"{self.remedy}, or allow more (--max-answers)"
         )
 
 
