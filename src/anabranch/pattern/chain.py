@@ -113,7 +113,7 @@ class Chain:
         partials = self.state.partials()
         if partials and self.carrying.machine.timed:
             partials = set(filter(self.carrying.recent(partials, t), partials))
-        return not (partials or any(True for _ in self.state.keys))
+        return not partials and not [*self.state.keys]
 
     def advance(self, t: int, keys: Sequence[Outcomes], past: Past) -> Truth:
         """Process one instant."""
@@ -122,7 +122,7 @@ class Chain:
             now = t
             self.state.forget(carrying.recent(self.state.partials(), t))
         feeding, partials = [], list(self.state.partials())
-        if not (partials or carrying.times or any(True for _ in self.state.keys)):
+        if not partials and not carrying.times and not [*self.state.keys]:
             # A stream may have forgotten such a chain. The work so far does not count any more.
             self.state = carrying.start(self.hashed).state
         for outcomes in keys:

@@ -155,7 +155,8 @@ class IndependentWeights:
 
     def is_new(self) -> Bools:
         """Which chains are in state 0 for sure."""
-        return ~self.weights[:, 1:].any(axis=1)
+        elsewhere: Bools = np.any(self.weights[:, 1:], axis=1)
+        return ~elsewhere
 
     def keep(self, chains: Bools) -> None:
         """Remove all other chains."""
@@ -167,7 +168,8 @@ class IndependentWeights:
 
     def used_states(self) -> Bools:
         """Which states have a weight."""
-        return self.weights.any(axis=0)
+        used: Bools = np.any(self.weights, axis=0)
+        return used
 
     def used_keys(self) -> I64:
         """No keys."""
@@ -277,7 +279,8 @@ class SingleWeights:
 
     def used_states(self) -> Bools:
         """Which states have a weight."""
-        return self.weights.any(axis=0)
+        used: Bools = np.any(self.weights, axis=0)
+        return used
 
     def used_keys(self) -> I64:
         """No keys: a chain has one."""

@@ -325,18 +325,13 @@ class EntityStore:
         """The state as tables."""
         has_rows = np.zeros(len(self.ended), np.bool_)
         has_rows[self.rows.entity] = True
-        entities = {
-            "ended": self.ended,
-            "reserved until": self._reserved_until,
-            "id": self._ids,
-            # Their rows are still in pages, but forgotten.
-            "dropped": self.ended & ~has_rows,
-        }
+        dropped = self.ended & ~has_rows  # their rows are still in pages, but forgotten
+        entities = {"ended": self.ended, "reserved until": self._reserved_until, "id": self._ids, "dropped": dropped}
         tables = {
             "keys": self.keys.to_table(),
             "ended": pa.table(entities),
             "next": pa.table({"id": [self._next_id]}),
-            **(self._save_rows() if self._log is None else {"log": self._write_log(self._log, ~entities["dropped"])}),
+            **(self._save_rows() if self._log is None else {"log": self._write_log(self._log, ~dropped)}),
         }
         return tables if self.runs is None else tables | self.runs.save()
 

@@ -26,8 +26,9 @@ class StatePages:
         self._state = state
 
     def read(self, page: int) -> bytes:
-        """The bytes of a page that was written."""
-        return bytes(self._state.getValue((page,))[0])
+        """The bytes of a page; none if it is missing, which is refused like other damaged state."""
+        value = self._state.getValue((page,))
+        return bytes(value[0]) if value is not None else b""
 
     def write(self, page: int, data: bytes) -> None:
         """Write a page, or replace it."""

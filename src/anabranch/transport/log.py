@@ -63,7 +63,7 @@ class RowLog:
         is_same : for each page in the order of `read`, whether reading it again gives its kept rows and no others
         """
         pages = sorted(self.written)
-        kept = np.bincount(np.searchsorted(pages, page_of[page_of > 0]), minlength=len(pages)) if pages else []
+        kept = np.bincount(np.searchsorted(pages, page_of[page_of > 0]), minlength=len(pages))
         replaced = {
             page
             for page, n_kept, same in zip(pages, kept, is_same, strict=True)
