@@ -410,7 +410,7 @@ MUTANTS = [
         ("nearness", "np.where(is_far, np.pi - gap, gap)", "gap"),
         ("nearness", "is_small = angle < _SMALL_ANGLE", "is_small = angle < 0"),
         ("worlds", "np.sqrt(share)[:, None] * np.column_stack", "share[:, None] * np.column_stack"),
-        ("expected", "chance -= chance_within(", "chance *= 1 - chance_within("),
+        ("true_locations", "chance -= chance_within(", "chance *= 1 - chance_within("),
         ("solutions", "self._by_rank(stream, chosen) if variable.is_set else chosen", "chosen"),
     ], compiled=True),
     *_mutants("constrain", ["constrain/test_blurred_areas.py"], [
