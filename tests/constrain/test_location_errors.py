@@ -237,6 +237,13 @@ def test_both_errors_widen_or_narrow_a_bound(semantics: str, least: float, most:
         assert count(f"{pair} {op} 5 SEMANTICS {semantics}", [0.0, bound]) == 0
 
 
+def test_no_distance_is_below_zero() -> None:
+    pair = "u.id < v.id AND DISTANCE(u, v)"
+    for semantics in (MAY, MUST):
+        assert count(f"{pair} < 0 SEMANTICS {semantics}", [0.0, 1.0]) == 0
+        assert count(f"{pair} >= 0 SEMANTICS {semantics}", [0.0, 1.0]) == 1
+
+
 def test_sums_of_errors_are_decimals() -> None:
     """0.1 + 0.1 + 0.1 is a little more than 0.3 in doubles."""
     stream = STREAM.replace("ERROR 1", "ERROR 0.1")
