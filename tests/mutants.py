@@ -429,7 +429,8 @@ MUTANTS = [
         ("location_errors", "self.is_upper == (semantics == MAY)", "self.is_upper"),
         ("location_errors", "return self.bound <= 0 or self.bound > greatest", "return self.bound > greatest"),
         ("binding", "semantics = OPPOSITE[semantics]", "pass"),
-        ("feasibility", "missed = np.maximum(gap - outer, inner - gap)", "missed = gap - outer"),
+        ("feasibility", "np.where(is_inside, missed, -missed)", "missed"),
+        ("feasibility", "is_around != is_inside)", "~is_around)"),
         ("feasibility", "return [middle, middle + across, middle - across]", "return [middle]"),
         ("factors", "if count > 1\n", "if count > 2\n"),
     ], compiled=True),
@@ -442,7 +443,7 @@ MUTANTS = [
         ("nearness", "np.where(is_far, np.pi - gap, gap)", "gap"),
         ("nearness", "is_small = angle < _SMALL_ANGLE", "is_small = angle < 0"),
         ("worlds", "np.sqrt(share)[:, None] * np.column_stack", "share[:, None] * np.column_stack"),
-        ("expected", "chance -= chance_within(", "chance *= 1 - chance_within("),
+        ("true_locations", "chance -= chance_within(", "chance *= 1 - chance_within("),
         ("solutions", "self._by_rank(stream, chosen) if variable.is_set else chosen", "chosen"),
     ], compiled=True),
     *_mutants("constrain", ["constrain/test_blurred_areas.py"], [

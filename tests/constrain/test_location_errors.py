@@ -23,7 +23,7 @@ from anabranch.binding.binder import declare
 from anabranch.catalog import Catalog
 from anabranch.columns.globe import RADIUS
 from anabranch.constrain.analysis import analyse
-from anabranch.constrain.feasibility import have_common_point
+from anabranch.constrain.feasibility import circles_in_plane, circles_on_sphere, have_common_point
 from anabranch.constrain.location_errors import MAY, MUST
 from anabranch.language.parser import parse
 
@@ -148,19 +148,73 @@ def test_a_location_cannot_be_near_two_that_are_far_apart(far: float, possible: 
     assert count(where.format(far - 0.5), locations, names="u, v, w") == 0
 
 
-def test_rings_have_a_common_point_inside_or_at_an_edge() -> None:
-    def common(*rings: tuple[float, float, float, float]) -> bool:
-        x, y, inner, outer = np.array(rings).T[:, None, :]
-        return bool(have_common_point(np.stack([x, y], axis=2), inner, outer)[0])
+def common(*rings: tuple[float, float, float, float]) -> bool:
+    """Whether rings (x, y, least, most) have a common point with the first one, which is a disc."""
+    x, y, least, most = np.array(rings, np.float64).T
+    points = [np.array([point]) for point in np.column_stack([x, y])]
+    bounds = [(point, least[[i]], most[[i]]) for i, point in enumerate(points)][1:]
+    return bool(have_common_point(circles_in_plane(points[0], most[[0]], bounds))[0])
 
+
+def test_rings_have_a_common_point_inside_or_at_an_edge() -> None:
     assert common((0, 0, 0, 2), (3, 0, 0, 1), (2, 0, 0, 0))
     assert not common((0, 0, 0, 2), (3, 0, 0, 1), (2, 0.1, 0, 0))
     assert common((0, 0, 0, 9), (1, 0, 0, 1))  # a disc in a disc
-    assert not common((0, 0, 5, 9), (1, 0, 0, 1))  # a disc in a hole
-    assert common((0, 0, 5, math.inf), (1, 0, 0, 4))  # at the edge of a hole
-    assert common((0, 0, 3, 4), (0, 0, 3.5, 9))  # one ring around another
+    assert not common((1, 0, 0, 1), (0, 0, 5, 9))  # a disc in a hole
+    assert common((1, 0, 0, 4), (0, 0, 5, math.inf))  # at the edge of a hole
+    assert common((0, 0, 0, 4), (0, 0, 3.5, 9))  # one around the other
     assert not common((0, 0, 0, 2), (3, 0, 0, 2), (1.5, 2, 0, 0.6))  # two of three have a common point
     assert common((0, 0, 0, 2), (3, 0, 0, 2), (1.5, 2, 0, 0.7))
+
+
+def on_sphere(lon: Any, lat: Any) -> Any:
+    lon, lat = np.radians(lon), np.radians(lat)
+    return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=-1)
+
+
+ANGLES = st.sampled_from([0.2, 0.35, 0.5, 0.9, 1.3, 2.1, 2.9, 3.3, -0.4])
+
+
+@examples(80)
+@given(
+    st.tuples(st.integers(-180, 180), st.integers(-80, 80)),
+    st.sampled_from([0.1, 0.3, 0.7, 1.2]),
+    st.lists(st.tuples(st.integers(-180, 180), st.integers(-80, 80), ANGLES, ANGLES), min_size=2, max_size=4),
+)
+def test_rings_on_the_globe_have_a_common_point_if_a_grid_has_one(reading: tuple, error: float, others: list) -> None:
+    """A grid around the reading, ring by ring; two neighbours are less than 0.02 apart."""
+    centre = on_sphere(*reading)
+    east = np.cross([0.0, 0.0, 1.0], centre)
+    east /= np.linalg.norm(east)
+    north = np.cross(centre, east)
+    angle, turn = np.meshgrid(np.linspace(0, error + 0.02, 90), np.linspace(0, 2 * np.pi, 500))
+    towards = np.cos(turn)[..., None] * east + np.sin(turn)[..., None] * north
+    points = np.cos(angle)[..., None] * centre + np.sin(angle)[..., None] * towards
+    slack = error - angle
+    arrays = []
+    for lon, lat, least, most in others:
+        at = on_sphere(lon, lat)
+        gap = 2 * np.arcsin(np.minimum(1.0, np.linalg.norm(points - at, axis=-1) / 2))
+        slack = np.minimum(slack, np.minimum(gap - least, most - gap))
+        arrays.append((at[None, :], np.array([least]), np.array([most])))
+    found = bool(have_common_point(circles_on_sphere(centre[None, :], np.array([error]), arrays))[0])
+    event(f"common: {found}")
+    if slack.max() >= 0:
+        assert found
+    assert not found or slack.max() >= -0.02
+
+
+@pytest.mark.parametrize(("far", "possible"), [(3.99, 1), (4.01, 0)])
+@pytest.mark.parametrize("degrees", [10.0, 1e-4])
+def test_on_the_globe_a_location_cannot_be_near_two_that_are_far_apart(
+    far: float, possible: int, degrees: float
+) -> None:
+    unit = math.radians(degrees) * RADIUS
+    stream = f"CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y) GEODESIC ERROR {unit!r};"
+    near = "DISTANCE(u, v) <= {0!r} AND DISTANCE(v, w) <= {0!r}".format(4 * unit)
+    where = f"u.id = 0 AND v.id = 1 AND w.id = 2 AND {near} SEMANTICS MAY"
+    locations = [-degrees * (far + 1), 0.0, degrees * (far + 1)]
+    assert count(where, locations, stream, "u, v, w") == possible
 
 
 STREAM = "CREATE STREAM e KEY (id INTEGER) TIME t INTEGER SPACE (x, y) ERROR 1;"
@@ -181,6 +235,13 @@ def test_both_errors_widen_or_narrow_a_bound(semantics: str, least: float, most:
         pair = "u.id < v.id AND DISTANCE(u, v)"
         assert count(f"{pair} {at} 5 SEMANTICS {semantics}", [0.0, bound]) == 1
         assert count(f"{pair} {op} 5 SEMANTICS {semantics}", [0.0, bound]) == 0
+
+
+def test_no_distance_is_below_zero() -> None:
+    pair = "u.id < v.id AND DISTANCE(u, v)"
+    for semantics in (MAY, MUST):
+        assert count(f"{pair} < 0 SEMANTICS {semantics}", [0.0, 1.0]) == 0
+        assert count(f"{pair} >= 0 SEMANTICS {semantics}", [0.0, 1.0]) == 1
 
 
 def test_sums_of_errors_are_decimals() -> None:

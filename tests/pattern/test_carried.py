@@ -9,9 +9,12 @@ from tests.pattern.local import LocalRun
 from tests.pattern.test_sampling import WORKBOOK
 
 from anabranch.pattern import kernel
+from anabranch.pattern.general import GeneralOperator
 from anabranch.pattern.history import Outcomes, Past
+from anabranch.pattern.job import PatternJob
 from anabranch.pattern.joint import JointState
 from anabranch.pattern.machine import Partial
+from anabranch.pattern.spec import GroupSpec
 
 
 def outcomes(rows: list[tuple[int, int, float]], model: int = kernel.MARKOV) -> Outcomes:
@@ -36,12 +39,15 @@ def test_a_value_is_reached_from_several_previous_ones() -> None:
 
 
 def test_independent_events_have_no_previous_value() -> None:
-    """On a stream, a query without common keys is carried; here, over the events of one key at several instants."""
+    """The events of one key at several instants, carried as if an automaton could not answer."""
     workbook = """
     CREATE STREAM at KEY (person STRING) VALUE (place STRING) TIME t INTEGER PROBABILITY p MODEL INDEPENDENT;
     CREATE QUERY q AS PATTERN at(x, 'a') THEN at(y, 'b');
     """
-    run = LocalRun(local_job(workbook, "q", live=True), 1)
+    job = local_job(workbook, "q", live=True)
+    job = PatternJob(GroupSpec(job.spec.context, job.spec.analysis.for_streams()))
+    assert isinstance(job.operator(), GeneralOperator)
+    run = LocalRun(job, 1)
     rows = [("a", 1, 0.5), ("b", 2, 0.4), ("a", 3, 0.25), ("b", 4, 0.5)]
     run.step({"at": [{"person": "ann", "place": place, "t": t, "p": p} for place, t, p in rows]}, end=True)
     answers = {row["t"]: row["probability"] for outcome in run.outcomes for row in outcome.answers.to_pylist()}

@@ -70,8 +70,8 @@ class ConstrainAnalysis:
     @property
     def tests_together(self) -> bool:
         """Whether the bounds on the distances of one location, which may be true alone, are tested together."""
-        is_planar = not any(stream.declaration.geodesic or stream.has_height for stream in self.query.streams)
-        return self.query.semantics == MAY and is_planar and bool(self.factors.stars)
+        has_height = any(stream.has_height for stream in self.query.streams)
+        return self.query.semantics == MAY and not has_height and bool(self.factors.stars)
 
     @cached_property
     def slots(self) -> list[BoundCounted]:

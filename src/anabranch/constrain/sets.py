@@ -86,7 +86,7 @@ class Groups:
         size, steps = len(p), 0
         #: The later candidates that agree with each one, as bits.
         after = [sum(1 << other for other in range(index + 1, size) if agree[index, other]) for index in range(size)]
-        open_sets = [([], (1 << size) - (1 << earlier), begun)]
+        open_sets: list[tuple[list[int], int, float]] = [([], (1 << size) - (1 << earlier), begun)]
         while open_sets:
             indices, left, chance = open_sets.pop()
             steps += 1

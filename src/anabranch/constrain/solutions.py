@@ -13,7 +13,6 @@ from anabranch.arrays import F64, I64, Bools
 from anabranch.binding.typed import Reference, Typed, walk, with_references
 from anabranch.columns.times import decode_times
 from anabranch.constrain.analysis import ConstrainAnalysis
-from anabranch.constrain.expected import Chance, TrueLocations
 from anabranch.constrain.factors import assignments
 from anabranch.constrain.functions import holds_of_events
 from anabranch.constrain.kernel.run import Run
@@ -21,6 +20,7 @@ from anabranch.constrain.probabilities import Chances
 from anabranch.constrain.query import BoundConstrain, BoundCounted, counts_in, mentions
 from anabranch.constrain.sets import Groups
 from anabranch.constrain.spec import ConstrainSpec
+from anabranch.constrain.true_locations import Chance, TrueLocations
 from anabranch.errors import TooManyAnswers
 from anabranch.events.answers import EventAnswers
 from anabranch.events.batch import Batch

@@ -23,7 +23,7 @@ from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.areas import shares_of_discs
 from anabranch.constrain.events import locations_of
 from anabranch.constrain.factors import CONFIDENCE, N_WORLDS, Event, Factor, Inside, Near
-from anabranch.constrain.feasibility import have_common_point
+from anabranch.constrain.feasibility import circles_in_plane, circles_on_sphere, have_common_point
 from anabranch.constrain.nearness import PLANE, SOLID, SPHERE, Space, Sphere, chance_within
 from anabranch.constrain.query import BoundConstrain
 from anabranch.constrain.spec import ConstrainSpec
@@ -67,18 +67,21 @@ class TrueLocations:
         return Chance(exact * hits / N_WORLDS, exact * lower, exact * upper)
 
     def can_be_true(self, analysis: ConstrainAnalysis, events: Mapping[str, I64]) -> Bools:
-        """Whether the bounds on the distances of each event can be true together, for solutions in the plane."""
+        """Whether the bounds on the distances of each event can be true together; not for locations with a height."""
+        query, unit = analysis.query, _unit(analysis.query)
         feasible = np.ones(len(next(iter(events.values()))), np.bool_)
         for event, star in analysis.factors.stars.items():
-            own = _chosen(events, event)
-            centres, inner, outer = [self._locations[own]], [np.zeros(len(own))], [self._errors[own]]
+            others = []
             for near in star:
-                _, location, _, error = self._near(analysis.query, near.seen_from(event), events)
-                centres.append(location)
-                inner.append(near.least.value - error)
-                outer.append(near.most.value + error)
-            rings = np.stack(centres, axis=1)[:, :, :2]
-            feasible &= have_common_point(rings, np.stack(inner, axis=1), np.stack(outer, axis=1))
+                _, location, _, error = self._near(query, near.seen_from(event), events)
+                others.append((location, near.least.value / unit - error, near.most.value / unit + error))
+            own = _chosen(events, event)
+            reading, error = self._locations[own], self._errors[own] / unit
+            if query.is_on_sphere:
+                circles = circles_on_sphere(reading, error, others)
+            else:
+                circles = circles_in_plane(reading, error, others)
+            feasible &= have_common_point(circles)
         return feasible
 
     # ------------------------------------------------------------ locations
