@@ -111,7 +111,7 @@ def assert_distances(answers: list[Row], chosen: list[Track], structs: dict[str,
 SEMANTICS = st.sampled_from(["EXPECTED", "MAY", "MUST"])
 
 
-@examples(25)
+@examples(15)
 @given(st.data(), SEMANTICS, st.sampled_from([600.0, 1500.0]), st.sampled_from(["<=", ">"]))
 def test_two_ships(data: st.DataObject, semantics: str, bound: float, op: str) -> None:
     query = f"MONITOR a, b FROM ships WHERE DISTANCE(a, b) {op} {bound} AND a.id < b.id SEMANTICS {semantics}"
@@ -133,7 +133,7 @@ def test_two_ships(data: st.DataObject, semantics: str, bound: float, op: str) -
             assert_distances(answers, [first, second], structs, bound, op, semantics, measure, slack)
 
 
-@examples(25)
+@examples(15)
 @given(st.data(), SEMANTICS, st.sampled_from([600.0, 1500.0]), st.sampled_from(["<=", ">"]))
 def test_a_ship_and_a_point_are_exact(data: st.DataObject, semantics: str, bound: float, op: str) -> None:
     place = data.draw(st.sampled_from(PLACES))

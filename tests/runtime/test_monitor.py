@@ -41,7 +41,7 @@ CREATE QUERY either AS
 CREATE QUERY windows AS
   MONITOR a, b FROM cars AS a, cars AS b
   WHERE (ABS(a.x - b.x) <= 200 AND ABS(a.y - b.y) <= 40 WITHIN 1 OR ABS(a.y - b.y) <= 200 AND ABS(a.x - b.x) <= 40)
-    AND a.car < b.car AND a.car < 10 WITHIN 3 SEMANTICS MAY THRESHOLD 0.25;
+    AND a.car < b.car AND a.car < 10 WITHIN 3;
 CREATE QUERY curved AS
   MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car WITHIN 1;
 CREATE QUERY zone AS
