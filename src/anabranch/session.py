@@ -11,6 +11,7 @@ Example::
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from anabranch.catalog import Catalog, Query, Stream
-from anabranch.errors import AnabranchError, Finding
+from anabranch.errors import AnabranchError, DataError, Finding, InputWarning
 from anabranch.evaluation import Evaluation, evaluate
 from anabranch.evaluation.files import read_table
 from anabranch.language import nodes
@@ -485,6 +486,7 @@ class Session:
             checkpoint = Checkpoint(local_folder(folder))
             resolved = self._resolve(queries, max_answers, checkpoint)
             with checkpoint.lock() as lock:
+                _warn_of_vanished(checkpoint, strict)
                 run = execution.start_stream(
                     self.spark, resolved, checkpoint, output, self._partitions, trigger, max_files, strict, counts
                 )
@@ -496,3 +498,12 @@ class Session:
     def end_input(self, checkpoint: str) -> None:
         """Mark the end of the input: a stream on this checkpoint then answers about all rows that it has read."""
         Checkpoint(local_folder(checkpoint)).end_input()
+
+
+def _warn_of_vanished(checkpoint: Checkpoint, strict: bool) -> None:
+    """Warn of input files that were removed before they were read; refuse the start if `strict`."""
+    for path in checkpoint.vanished_files():
+        message = f"{path} has vanished before it was read; its rows are missing. Add it again under another name"
+        if strict:
+            raise DataError(message)
+        warnings.warn(message, InputWarning, stacklevel=4)

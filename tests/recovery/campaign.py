@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.recovery.killing import VICTIMS, Killable, micro_batches, start_stream
@@ -118,18 +119,19 @@ class Campaign:
         """Wait until every query has committed `step` more micro-batches; returns the seconds to new answers."""
         running = self.start()
         began = running.started if not self.kills or self.kills[-1].victim != "worker" else time.monotonic()
-        answers, goals = self._answer_files(), {name: count + step for name, count in self._commits().items()}
+        answers, before = self._answer_files(), self._commits()
         first_output: float | None = None
 
-        def has_advanced() -> bool:
+        def has_advanced(by: int) -> bool:
             nonlocal first_output
             commits = self._commits()
             self.files.add_up_to(min(commits.values()) + AHEAD)
             if first_output is None and self._answer_files() > answers:
                 first_output = time.monotonic() - began
-            return all(commits[name] >= min(goal, self.files.count) for name, goal in goals.items())
+            return all(commits[name] >= min(count + by, self.files.count) for name, count in before.items())
 
-        running.wait_until(has_advanced)
+        for number in range(step):
+            running.wait_until(partial(has_advanced, number + 1))
         return first_output
 
     def _commits(self) -> dict[str, int]:

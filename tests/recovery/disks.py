@@ -20,7 +20,8 @@ def mounted(folder: Path, options: str) -> Iterator[None]:
     try:
         yield
     finally:
-        subprocess.run(["umount", folder], check=True)
+        # Lazily: the JVM may have a file open.
+        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def remount(folder: Path, options: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 #: How long to wait for a stream on a busy machine, and for its processes to end by themselves, in seconds.
-TIMEOUT, END_TIMEOUT = 300, 60
+TIMEOUT, END_TIMEOUT = 600, 60
 
 
 class Stuck(AssertionError):

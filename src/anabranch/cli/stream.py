@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -27,7 +28,7 @@ from anabranch.cli.progress import progress
 from anabranch.cli.run import check_format
 from anabranch.cli.summary import summary_line
 from anabranch.cli.supervision import RunningStream, Supervisor, Watched
-from anabranch.errors import StateError
+from anabranch.errors import InputWarning, StateError
 
 if TYPE_CHECKING:
     from anabranch.session import Session
@@ -127,9 +128,13 @@ class _Group:
         changes = Checkpoint(self.checkpoint).changes(self.names)
         self._refuse_to_leave_out(changes.removed)
         folders = [os.path.join(self.output, name) for name in self.names]
-        stream = self.session.start_together(
-            self.names, self.checkpoint, folders, self.file_format, trigger, self.max_files, self.strict
-        )
+        with warnings.catch_warnings(record=True) as messages:
+            warnings.simplefilter("always", InputWarning)
+            stream = self.session.start_together(
+                self.names, self.checkpoint, folders, self.file_format, trigger, self.max_files, self.strict
+            )
+        for recorded in messages:
+            say(f"{self.name}: {recorded.message}")
         for name in changes.added:
             say(f"added {name}: it sees the events that are newer than all rows read before")
         for name in changes.removed:

@@ -14,10 +14,12 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 from pyspark.sql.types import StructType
 
 from anabranch.errors import StateError
+from anabranch.patches.spark_file_log import unfinished_files
 from anabranch.planning.identity import Document, differences, queries_in
 from anabranch.runtime import atomic
 from anabranch.runtime.lock import FolderLock
@@ -95,6 +97,13 @@ class Checkpoint:
         """Refuse the checkpoint if a stream of another process uses it."""
         return FolderLock(self._folder)
 
+    def vanished_files(self) -> list[str]:
+        """Local input files of a micro-batch that is run again, which no longer exist: Spark skips them."""
+        paths = [
+            unquote(urlparse(address).path) for address in unfinished_files(Path(self.spark)) if _is_local(address)
+        ]
+        return [path for path in paths if not os.path.exists(path)]
+
     def end_input(self) -> None:
         """Write a control file, which a stream on this checkpoint reads as the end of its input."""
         atomic.write_text(Path(self.control) / f"end-{uuid.uuid4().hex}.txt", "end\n")
@@ -138,6 +147,10 @@ class Checkpoint:
         if not isinstance(document, dict) or document.pop(_CHECKSUM, None) not in (None, _checksum(document)):
             raise StateError(f"{path} is damaged; start with a new checkpoint folder")
         return document
+
+
+def _is_local(address: str) -> bool:
+    return urlparse(address).scheme in ("", "file")
 
 
 def _checksum(document: dict) -> str:

@@ -86,6 +86,7 @@ def _acquired(folder: Path) -> int:
             f"the checkpoint {folder} is used by a stream that runs (process {owner}); stop it first, or use another "
             "checkpoint folder"
         ) from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    with suppress(OSError):  # the disk may be full
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return descriptor
