@@ -19,13 +19,13 @@ from unittest.mock import patch
 from rich.console import Console
 from rich.table import Table
 
+from anabranch.files import parquet
 from anabranch.pattern import kernel, operator, weights
-from anabranch.runtime import packets
 from anabranch.transport import inbox, packing, routing
 
 #: What is timed, in the order of the data: a label, and the functions of that label (their owners and names).
 STEPS: dict[str, tuple[tuple[Any, str], ...]] = {
-    "read Parquet": ((packets, "read_tables"),),
+    "read Parquet": ((parquet, "read_tables"),),
     "check rows": ((routing, "check_rows"),),
     "times": ((routing, "encode_times"), (packing, "encode_times")),
     "encode keys": ((routing, "encode_tuples"),),

@@ -1,7 +1,7 @@
 """Opened inputs: their columns, and how their rows get to the workers.
 
-The workers read Parquet files on a shared file system themselves, which is several times faster than passing rows
-through the JVM. Spark reads all other sources.
+The workers read files on a shared file system themselves, where they can, which is several times faster than passing
+rows through the JVM (`worker_files.py`). Spark reads all other sources.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from anabranch.binding.reading import Reading, bind_reading, source_name
 from anabranch.catalog import Catalog, Column, Relation, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import DataError, Finding, WorkbookError
+from anabranch.files.reader import FileReader
 from anabranch.language.findings import Findings
 from anabranch.language.types import Type
 from anabranch.planning.layouts import preparation_of
@@ -29,9 +30,9 @@ from anabranch.runtime.batch import Feed
 from anabranch.runtime.diagnosis import TextFormat
 from anabranch.runtime.filters import lower
 from anabranch.runtime.packets import Packing, pack_files, pack_rows, quarantine_unreadable
-from anabranch.runtime.parquet_files import tasks_of
 from anabranch.runtime.sources.files import FileInput, is_local
 from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
+from anabranch.runtime.sources.worker_readers import reader_of
 from anabranch.runtime.spark_mode import parallelism
 from anabranch.transport.checks import QUARANTINE, check_rows
 from anabranch.transport.layout import Layout
@@ -150,15 +151,17 @@ class Input:
 
     def feed(self, spark: SparkSession, packing: Packing) -> Feed:
         """The existing rows."""
-        if self.files is not None and self._by_workers(packing):
-            tasks = tasks_of(self.files.paths(), parallelism(spark))
-            return Feed(spark.createDataFrame(tasks), pack_files(packing, types_of(self.schema)))
+        reader = self._reader(packing)
+        if self.files is not None and reader is not None:
+            tasks = reader.tasks(self.files.paths(), parallelism(spark))
+            return Feed(spark.createDataFrame(tasks), pack_files(packing, reader))
         return self._row_feed(self._rows_now(), packing)
 
     def live_feed(self, packing: Packing, max_files: int | None) -> Feed:
         """The existing rows and those that will arrive."""
-        if self.files is not None and self._by_workers(packing):
-            return Feed(self.files.stream_paths(max_files), pack_files(packing, types_of(self.schema)))
+        reader = self._reader(packing)
+        if self.files is not None and reader is not None:
+            return Feed(self.files.stream_paths(max_files), pack_files(packing, reader))
         frame = self.files.stream(self.schema, max_files) if self.files is not None else self._bound_frame()
         return self._row_feed(frame, packing)
 
@@ -236,14 +239,11 @@ class Input:
         spelled = {name.lower(): name for name in self.schema.names}
         return {name: spelled[name.lower()] for name in columns}
 
-    def _by_workers(self, packing: Packing) -> bool:
-        """Whether workers can read the files themselves: local Parquet files that contain every column."""
-        files = self.files
-        if files is None or files.format != "parquet" or files.options or not is_local(files.path):
-            return False
-        needed = {name.lower() for name in packing.job.layouts[packing.stream].source_columns}
-        first = files.first_schema()
-        return first is not None and needed <= {name.lower() for name in first.names}
+    def _reader(self, packing: Packing) -> FileReader | None:
+        """How workers read the files themselves; None if Spark must read the input."""
+        if self.files is None:
+            return None
+        return reader_of(self.files, self.schema, packing.job.layouts[packing.stream].source_columns)
 
     def rows(self) -> pa.Table:
         """All rows of a relation, in the declared order and types."""

@@ -12,7 +12,7 @@ from anabranch.transport.job import Job
 from anabranch.transport.shared import SharedJob
 
 #: The families that every job uses.
-_SHARED = ("columns", "transport", "events", "splitmix")
+_SHARED = ("columns", "transport", "events", "files", "splitmix")
 
 
 def ensure_kernels(jobs: Iterable[Job]) -> None:

@@ -5,7 +5,7 @@ Only blobs cross between Spark and Python: a packet row is (bucket, stream, newe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from anabranch.arrays import BEGINNING
 from anabranch.errors import DataError
-from anabranch.language.types import Type
-from anabranch.runtime.parquet_files import ROWS_AT_ONCE, UnreadableFile, read_tables
+from anabranch.files.reader import ROWS_AT_ONCE, FileReader, UnreadableFile
 from anabranch.transport import state
 from anabranch.transport.checks import QUARANTINE, UNREADABLE, quarantine
 from anabranch.transport.job import Job
@@ -103,21 +102,18 @@ def _pack_rows(packing: Packing, names, corrupt, batches):
         yield packing.packet_rows(table.select(list(names.values())).rename_columns(list(names)), unreadable)
 
 
-def pack_files(packing: Packing, types: Mapping[str, Type]) -> Stage:
-    """A stage that gets paths of Parquet files, with row groups or without, and reads and packs their rows.
-
-    `types` are those of the source columns, by lower-case name.
-    """
-    return partial(_pack_files, packing, types)
+def pack_files(packing: Packing, reader: FileReader) -> Stage:
+    """A stage that gets paths of files, perhaps with a part of each, and reads and packs their rows."""
+    return partial(_pack_files, packing, reader)
 
 
-def _pack_files(packing: Packing, types, batches):
+def _pack_files(packing: Packing, reader, batches):
     layout = packing.job.layouts[packing.stream]
     for batch in batches:
         for task in batch.to_pylist():
             try:
-                for table in read_tables(task["path"], task.get("groups"), layout, types):
-                    yield packing.packet_rows(table)
+                for table, unreadable in reader.tables(task, layout):
+                    yield packing.packet_rows(table, unreadable)
             except UnreadableFile as error:
                 if not packing.every:
                     raise DataError(f"{task['path']} {error}") from error

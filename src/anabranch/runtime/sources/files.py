@@ -32,7 +32,11 @@ from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES, types_of
 #: Spark's error for a Parquet column of a type that it does not have.
 _UNSUPPORTED_TYPE = "PARQUET_TYPE_ILLEGAL"
 
-_DEFAULTS: dict[str, dict[str, str]] = {
+#: Spark's error for columns that it infers from a line of JSON that has a key twice.
+_REPEATED_KEY = "COLUMN_ALREADY_EXISTS"
+
+#: The options of every reader of a format.
+DEFAULT_OPTIONS: dict[str, dict[str, str]] = {
     # Without enforceSchema=false, a file with another column order would be read by position.
     "csv": {"header": "true", "enforceSchema": "false", "timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
     "json": {"timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
@@ -105,7 +109,7 @@ class FileInput:
         check_options(source.options, kind, findings)
         if findings:
             raise WorkbookError(findings.items)
-        self.options = _DEFAULTS[kind] | {option.name: str(option.value) for option in source.options}
+        self.options = DEFAULT_OPTIONS[kind] | {option.name: str(option.value) for option in source.options}
 
     @property
     def is_one_file(self) -> bool:
@@ -121,18 +125,7 @@ class FileInput:
         plain = self._plain_schema()
         if plain is not None:
             return plain
-        reader = self._spark.read.format(self.format).options(**self.options)
-        if self.format == "csv" and not all(map(self._has_fixed_type, columns)):
-            # Inference reads the file once; if every type is known, the header is enough.
-            reader = reader.option("inferSchema", "true")
-        try:
-            found = reader.load(self.path).schema
-        except (PySparkException, Py4JJavaError) as error:
-            if self.format == "parquet" and _UNSUPPORTED_TYPE in str(error) and is_local(self.path):
-                return _spark_schema(pq.read_schema(self.paths()[0]), strict=False)
-            raise self._wrong(
-                f"'{self._source.path}' cannot be read: {_first_line(error)}", "check the file"
-            ) from error
+        found = self._inferred_schema(columns)
         if self.format == "parquet":
             return found
         known = types_of(found)
@@ -150,6 +143,30 @@ class FileInput:
         if not any(field.name == CORRUPT for field in fields):
             fields.append(spark_types.StructField(CORRUPT, spark_types.StringType()))
         return spark_types.StructType(fields)
+
+    def _inferred_schema(self, columns: Sequence[Column]) -> spark_types.StructType:
+        """The columns that Spark finds."""
+        reader = self._spark.read.format(self.format).options(**self.options)
+        if self.format != "parquet":
+            # A damaged file is quarantined, or named, when its rows are read.
+            reader = reader.option("ignoreCorruptFiles", "true")
+        fixed = all(map(self._has_fixed_type, columns))
+        if self.format == "csv" and not fixed:
+            # Inference reads the file once; if every type is known, the header is enough.
+            reader = reader.option("inferSchema", "true")
+        try:
+            return reader.load(self.path).schema
+        except (PySparkException, Py4JJavaError) as error:
+            if self.format == "parquet" and _UNSUPPORTED_TYPE in str(error) and is_local(self.path):
+                return _spark_schema(pq.read_schema(self.paths()[0]), strict=False)
+            if self.format == "json" and _REPEATED_KEY in str(error) and fixed:
+                fields = ((column.name, SPARK_TYPES[column.source_type or column.type]) for column in columns)
+                return spark_types.StructType([spark_types.StructField(*field) for field in fields])
+            reason, fix = f"cannot be read: {_first_line(error)}", "check the file"
+            if self.format == "json" and _REPEATED_KEY in str(error):
+                reason = "has a key twice, perhaps in upper and lower case, so types cannot be inferred"
+                fix = "state the types of all columns, or correct the file"
+            raise self._wrong(f"'{self._source.path}' {reason}", fix) from error
 
     def _plain_schema(self) -> spark_types.StructType | None:
         """The schema of the first local Parquet file that can be read; None if Spark must read it.

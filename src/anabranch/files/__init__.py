@@ -1,0 +1,1 @@
+"""Files that the workers read themselves: Parquet, CSV and JSON lines."""
