@@ -75,6 +75,8 @@ class Killable:
         After the end of the driver or the JVM the others must end by themselves. A stream survives the loss of a
         worker, if it restarts queries that fail.
         """
+        # The JVM and the workers may not have been started yet.
+        self.wait_until(lambda: bool(self._victims(victim, rng)))
         for process in self._victims(victim, rng):
             _kill(process)
         if victim != "worker":

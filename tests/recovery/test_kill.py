@@ -136,7 +136,9 @@ def test_most_kills_follow_committed_micro_batches_and_every_start_goes_on(kille
 
 
 @pytest.mark.spark
-def test_a_lost_worker_restarts_its_query_and_a_lost_jvm_ends_the_stream_in_one_line(killed: KilledStream) -> None:
+def test_all_queries_go_on_without_a_worker_and_a_lost_jvm_ends_the_stream_in_one_line(killed: KilledStream) -> None:
+    after_worker = killed.campaign.kills[1]
+    assert after_worker.committed == {group.checkpoint for group in killed.campaign.groups}
     status, log = killed.log_of_jvm
     assert status == 1
     assert "the Java process of Spark has ended" in log
