@@ -57,6 +57,16 @@ SET = Excessive(
     r"q: more than 1,000,000 answers in one bucket and step \(the last one: t = \d+, k = one\); tighten the bounds .*",
     7,
 )
+AT_ONCE = Excessive(
+    """
+    CREATE STREAM e KEY (k STRING) VALUE (v STRING) TIME t INTEGER;
+    CREATE QUERY q AS CONSTRAIN u*4, w FROM e
+      WHERE u.v = 'a' AND w.v = 'b' AND SPAN(u, u) <= 1000 AND w.t - u.t IN [0, 1000];
+    """,
+    {"e": [{"k": "last", "v": "b", "t": 500}, *events(300, v="a")]},
+    r"q: more than 1,000,000 answers in one bucket and step \(the last one: t = 500, k = last\); tighten the bounds .*",
+    7,
+)
 NEGATED = Excessive(
     """
     CREATE STREAM e KEY (k STRING) VALUE (v INTEGER) TIME t INTEGER;
@@ -117,9 +127,9 @@ OTHERWISE = Excessive(
     8,
 )
 ALL = {
-    "SEQUENCE": SEQUENCE, "CONSTRAIN v*5": SET, "CONSTRAIN NOT": NEGATED, "MONITOR a, b": PAIRS,
-    "MONITOR a, b, c": TRIPLES, "RELATE": INTERVALS, "PATTERN GROUP BY": BINDINGS, "PATTERN NOT": OTHERWISE,
-    "PATTERN GROUP BY, more": PAIRS_OF_BINDINGS,
+    "SEQUENCE": SEQUENCE, "CONSTRAIN v*5": SET, "CONSTRAIN u*4, w": AT_ONCE, "CONSTRAIN NOT": NEGATED,
+    "MONITOR a, b": PAIRS, "MONITOR a, b, c": TRIPLES, "RELATE": INTERVALS, "PATTERN GROUP BY": BINDINGS,
+    "PATTERN GROUP BY, more": PAIRS_OF_BINDINGS, "PATTERN NOT": OTHERWISE,
 }  # fmt: skip
 
 
