@@ -24,7 +24,7 @@ from tests.splits import disordered_splits
 from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
 from anabranch.columns.globe import RADIUS
-from anabranch.constrain.nearness import PLANE, SOLID, SPHERE, chance_within
+from anabranch.constrain.nearness import PLANE, SOLID, SPHERE, Space, chance_within
 from anabranch.language.parser import parse
 from anabranch.planning.layouts import layouts_for
 from anabranch.transport.job import JobContext
@@ -59,15 +59,26 @@ def test_any_numbers_have_the_probability_of_the_oracle(space: str, numbers: lis
             assert chance_within(ours, *(scale * np.array([number]) for number in numbers))[0] == pytest.approx(chance)
 
 
-@pytest.mark.parametrize("ratio", [1e-2, 1e-4, 1e-6, 1e-8])
-def test_a_tiny_error_does_not_lose_digits(ratio: float) -> None:
-    """A point of a disc that is tiny compared with the bound is on one side of a line: half of the disc is."""
-    for space, bound in ((PLANE, 1.0), (SPHERE, 1.0), (SOLID, 1.0)):
+@pytest.mark.parametrize("space", [PLANE, SPHERE, SOLID])
+def test_a_tiny_error_does_not_lose_digits(space: Space) -> None:
+    """A disc that is tiny compared with the bound is cut by a nearly straight line, through its centre, into halves.
+
+    The difference to a half is proportional to the ratio of the two.
+    """
+    slopes = []
+    for ratio in (1e-4, 1e-6, 1e-8, 1e-10):
         radii = np.array([0.0, ratio, ratio / 3])
-        chance = chance_within(space, np.full(3, bound), np.full(3, ratio), radii, np.full(3, bound))
-        # The edge is nearly straight: the difference to a half is at most of the order of the ratio.
-        assert np.abs(chance - 0.5).max() <= ratio
-        assert np.abs(chance - 0.5).max() >= ratio / 100
+        chance = chance_within(space, np.ones(3), np.full(3, ratio), radii, np.ones(3))
+        slopes.append((0.5 - chance) / ratio)
+    assert (slopes[0] > 0.01).all()
+    for slope in slopes[1:]:
+        assert slope == pytest.approx(slopes[0], rel=1e-4)
+
+
+def test_a_cap_beyond_the_other_pole_has_whole_circles() -> None:
+    numbers = (1.5, 1.4, 0.6, 2.9)
+    chance = chance_within(SPHERE, *(np.array([number]) for number in numbers))[0]
+    assert chance == pytest.approx(oracle.chance_of_distance(oracle.SPHERE, *numbers), abs=1e-9)
 
 
 def test_small_caps_are_discs() -> None:
