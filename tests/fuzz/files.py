@@ -38,8 +38,8 @@ from anabranch.language.types import Type
 from tests.files.stage import process_files
 from tests.local import local_job
 
-#: The longest that a file of a few rows may take, in seconds. The first one also loads the kernels.
-TIME_LIMIT, FIRST_TIME_LIMIT = 10.0, 120.0
+#: The longest that a file of a few rows may take, in seconds. A first one also loads the kernels of its format.
+TIME_LIMIT = 60.0
 
 #: A damaged length may ask for more memory than there is; this much must be enough.
 MEMORY_LIMIT = 8 << 30
@@ -231,13 +231,11 @@ def run(count: int, seed: int) -> Iterator[tuple[int, str]]:
         process = multiprocessing.get_context("fork").Process(target=_work, args=(here, last, sender), daemon=True)
         process.start()
         sender.close()
-        limit = FIRST_TIME_LIMIT
         while here < last:
-            reason = _received(receiver, limit)
+            reason = _received(receiver)
             if reason:
                 yield here, reason
             here += 1
-            limit = TIME_LIMIT
             if reason in (_HUNG, _CRASHED):
                 break
         process.kill()
@@ -248,9 +246,9 @@ def run(count: int, seed: int) -> Iterator[tuple[int, str]]:
 _HUNG, _CRASHED = "did not end in time", "the process died"
 
 
-def _received(receiver: Connection, limit: float) -> str:
+def _received(receiver: Connection) -> str:
     try:
-        return receiver.recv() if receiver.poll(limit) else _HUNG
+        return receiver.recv() if receiver.poll(TIME_LIMIT) else _HUNG
     except EOFError:
         return _CRASHED
 

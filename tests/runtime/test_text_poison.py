@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.files.stage import process_files
 from tests.local import local_job
@@ -21,6 +20,7 @@ from anabranch.files.csv_lines import Dialect
 from anabranch.files.formats import Columns, CsvFormat
 from anabranch.files.text import NOT_UTF8, TextReader
 from anabranch.language.types import Type
+from anabranch.runtime.failures import translate
 from anabranch.transport.checks import UNREADABLE
 
 HEADER = b"person,place,t,p\n"
@@ -111,8 +111,11 @@ def test_a_strict_stream_stops(name: str, spark: SparkSession, tmp_path: Path) -
     office = TextOffice(spark, tmp_path, "csv")
     office.add("0", *ROWS[:3])
     office.write("1", CSV_POISON[name][0])
-    with pytest.raises(StreamingQueryException, match="invalid row of at"):
+    with pytest.raises(Exception, match="invalid row of at") as failed:
         office.process_files(strict=True)
+    error = translate(failed.value)
+    assert isinstance(error, DataError)
+    assert str(error).startswith(f"invalid row of at: {CSV_POISON[name][1][0]}: ")
 
 
 def test_a_batch_run_names_a_file_that_does_not_fit(spark: SparkSession, tmp_path: Path) -> None:

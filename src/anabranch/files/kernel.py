@@ -54,7 +54,7 @@ def _next_line(data: U8, at: int) -> int:
     return at + 1
 
 
-@compiled
+@compiled_inline
 def _most_lines(data: U8) -> int:
     count = 1
     for byte in data:
@@ -218,19 +218,21 @@ def _is_unicode_escape(data: U8, at: int) -> bool:
 
 
 @compiled_inline
-def _json_string(data: U8, at: int) -> tuple[int, int]:
-    """The index of the closing quote, or -1, and the kind: TEXT or ESCAPED."""
-    kind = TEXT
-    while at < len(data) and data[at] != _QUOTE and data[at] >= _SPACE:
-        if data[at] == _BACKSLASH:
-            kind = ESCAPED
-            at += 1
-            if _is_unicode_escape(data, at):
-                at += 4
-            elif not _is_escape(data, at):
-                return -1, kind
+def _json_string(data: U8, at: int, ends: Bools) -> tuple[int, int]:
+    """The index of the closing quote, or -1, and the kind: TEXT or ESCAPED.
+
+    `ends` are the bytes that are not text: quotes, backslashes and control characters, such as the last byte.
+    """
+    at = _first_of(data, at, ends)
+    kind = ESCAPED if data[at] == _BACKSLASH else TEXT
+    while data[at] == _BACKSLASH:
         at += 1
-    return (at if at < len(data) and data[at] == _QUOTE else -1), kind
+        if _is_unicode_escape(data, at):
+            at += 4
+        elif not _is_escape(data, at):
+            return -1, kind
+        at = _first_of(data, at + 1, ends)
+    return (at if data[at] == _QUOTE else -1), kind
 
 
 @compiled_inline
@@ -258,30 +260,33 @@ def _json_number(data: U8, at: int) -> tuple[int, int]:
     return at, kind
 
 
-@compiled
-def _json_value(data: U8, at: int) -> tuple[int, int, int, int]:
+@compiled_inline
+def _json_value(data: U8, at: int, ends: Bools) -> tuple[int, int, int, int]:
     """The start, the end and the kind of a value, and the index after it; an end of -1 if it is not plain."""
     if at == len(data):
         return at, -1, NULL, at
     if data[at] == _QUOTE:
-        stop, kind = _json_string(data, at + 1)
+        stop, kind = _json_string(data, at + 1, ends)
         return at + 1, stop, kind, stop + 1
+    if data[at] <= _NINE:
+        stop, kind = _json_number(data, at)
+        return at, stop, kind, stop
     if _is_word(data, at, b"null"):
         return at, at + 4, NULL, at + 4
     if _is_word(data, at, b"true"):
         return at, at + 4, LITERAL, at + 4
     if _is_word(data, at, b"false"):
         return at, at + 5, LITERAL, at + 5
-    stop, kind = _json_number(data, at)
-    return at, stop, kind, stop
+    return at, -1, NULL, at
 
 
-@compiled
+@compiled_inline
 def _slot_of(data: U8, start: int, stop: int, names: U8, name_ends: I64, guess: int) -> int:
     """The column with the name of a field, or -1; fields usually have the same order in all lines."""
     n_slots = len(name_ends) - 1
-    for step in range(n_slots):
-        slot = (guess + step) % n_slots
+    slot = guess
+    for _ in range(n_slots):
+        slot = 0 if slot == n_slots else slot
         first = name_ends[slot]
         if name_ends[slot + 1] - first == stop - start:
             same = True
@@ -291,11 +296,14 @@ def _slot_of(data: U8, start: int, stop: int, names: U8, name_ends: I64, guess: 
                     break
             if same:
                 return slot
+        slot += 1
     return -1
 
 
-@compiled
-def _split_object(data: U8, at: int, names: U8, name_ends: I64, starts: I64, ends: I64, kinds: U8, line: int) -> int:
+@compiled_inline
+def _split_object(
+    data: U8, at: int, text_ends: Bools, names: U8, name_ends: I64, starts: I64, ends: I64, kinds: U8, line: int
+) -> int:
     """Find the cells of an object; returns the index after it, or -1 if it is not plain.
 
     The kind of a cell that was not found yet is 255.
@@ -308,13 +316,13 @@ def _split_object(data: U8, at: int, names: U8, name_ends: I64, starts: I64, end
         if at == len(data) or data[at] != _QUOTE:
             return -1
         name_start = at + 1
-        name_stop, kind = _json_string(data, name_start)
+        name_stop, kind = _json_string(data, name_start, text_ends)
         if name_stop < 0 or kind == ESCAPED:
             return -1
         at = _after_space(data, name_stop + 1)
         if at == len(data) or data[at] != _COLON:
             return -1
-        start, stop, kind, at = _json_value(data, _after_space(data, at + 1))
+        start, stop, kind, at = _json_value(data, _after_space(data, at + 1), text_ends)
         if stop < 0:
             return -1
         slot = _slot_of(data, name_start, name_stop, names, name_ends, guess)
@@ -347,6 +355,9 @@ def split_json(data: U8, names: U8, name_ends: I64) -> tuple[int, I64, Bools, I6
     starts = np.zeros((n_slots, most), np.int64)
     ends = np.zeros((n_slots, most), np.int64)
     kinds = np.full((n_slots, most), 255, np.uint8)
+    text_ends = _wanted(_QUOTE, _BACKSLASH)
+    for byte in range(_SPACE):
+        text_ends[byte] = True
     line, at = 0, 0
     while at < len(data):
         first = at
@@ -354,7 +365,7 @@ def split_json(data: U8, names: U8, name_ends: I64) -> tuple[int, I64, Bools, I6
         if at < len(data) and not _is_line_end(data[at]):
             end = -1
             if data[at] == _OPEN:
-                end = _split_object(data, at, names, name_ends, starts, ends, kinds, line)
+                end = _split_object(data, at, text_ends, names, name_ends, starts, ends, kinds, line)
             if end >= 0:
                 end = _after_space(data, end)
             at = _line_end(data, at)
@@ -372,7 +383,7 @@ def split_json(data: U8, names: U8, name_ends: I64) -> tuple[int, I64, Bools, I6
 # ---------------------------------------------------------------- values
 
 
-@compiled
+@compiled_inline
 def _parse_integer(data: U8, at: int, stop: int) -> tuple[int, int]:
     """The value and the state of an integer of up to 18 digits."""
     negative = data[at] == _MINUS
@@ -421,7 +432,7 @@ def _product_error(a: float, b: float, product: float) -> float:
     return lacking
 
 
-@compiled
+@compiled_inline
 def _scaled(mantissa: int, scale: int) -> tuple[float, int]:
     """The double nearest to a mantissa of up to 18 digits times a power of ten, or LONG if it is nearly between two.
 
@@ -442,7 +453,7 @@ def _scaled(mantissa: int, scale: int) -> tuple[float, int]:
     return nearest, KNOWN if nearest == value + (rest - margin) else LONG
 
 
-@compiled
+@compiled_inline
 def _exponent(data: U8, at: int, stop: int) -> tuple[int, int]:
     """The exponent at an index, and the index after it, or -1."""
     at += 1
@@ -456,7 +467,7 @@ def _exponent(data: U8, at: int, stop: int) -> tuple[int, int]:
     return (-exponent if negative else exponent), (at if at > first else -1)
 
 
-@compiled
+@compiled_inline
 def _parse_double(data: U8, start: int, stop: int) -> tuple[float, int]:
     """The value and the state of a decimal number. A byte that is no digit follows it."""
     signed = data[start] == _PLUS or data[start] == _MINUS
@@ -500,7 +511,7 @@ def parse_doubles(data: U8, starts: I64, ends: I64, states: U8) -> F64:
     return values
 
 
-@compiled
+@compiled_inline
 def _parse_boolean(data: U8, start: int, stop: int) -> tuple[bool, int]:
     """The value and the state of true or false, in lower or upper case."""
     word = b"true" if stop - start == 4 else b"false"
@@ -528,7 +539,7 @@ def _two_digits(data: U8, at: int) -> int:
     return number if 0 <= tens <= 9 and 0 <= ones <= 9 else -1_000_000
 
 
-@compiled
+@compiled_inline
 def _parse_day(data: U8, at: int) -> tuple[int, bool]:
     """The days since 1970 of the 10 bytes of a date such as 2026-01-31, and whether they are one."""
     year = 100 * _two_digits(data, at) + _two_digits(data, at + 2)
@@ -549,7 +560,7 @@ def _parse_day(data: U8, at: int) -> tuple[int, bool]:
     return days, day <= length
 
 
-@compiled
+@compiled_inline
 def _parse_clock(data: U8, at: int, stop: int) -> tuple[int, bool]:
     """The microseconds of a time of day such as 13:05:59.25+01:00, in UTC, and whether it is one."""
     if stop - at < 5 or data[at + 2] != _COLON:
@@ -597,7 +608,7 @@ def parse_days(data: U8, starts: I64, ends: I64, states: U8) -> I32:
     return values
 
 
-@compiled
+@compiled_inline
 def _parse_timestamp(data: U8, start: int, stop: int) -> tuple[int, int]:
     """The microseconds since 1970 in UTC, and the state, of a time such as 2026-01-31T13:05:59.25+01:00."""
     if stop - start < 10:

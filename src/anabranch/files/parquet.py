@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch.columns.conditions import ARROW_TYPES
@@ -142,8 +143,17 @@ def _read_groups(
     file: pq.ParquetFile, groups: list[int], columns: list[str], layout: Layout, named: Mapping[str, pa.Scalar]
 ) -> pa.Table:
     table = file.read_row_groups(groups, columns=columns).select(columns)
+    _check_codes(table)
     for index, name in enumerate(layout.source_columns):
         if name.lower() in named:
             table = table.add_column(index, name, pa.repeat(named[name.lower()], table.num_rows))
     table = table.rename_columns(layout.source_columns)
     return table if layout.preparation is not None else midnights(table, layout.times)
+
+
+def _check_codes(table: pa.Table) -> None:
+    """Raise if a code is not in its dictionary: Arrow does not check the codes of a damaged file."""
+    for chunk in (chunk for column in table.columns for chunk in column.chunks if pa.types.is_dictionary(column.type)):
+        codes = pc.min_max(chunk.indices).as_py()
+        if codes["min"] is not None and not 0 <= codes["min"] <= codes["max"] < len(chunk.dictionary):
+            raise UnreadableFile("cannot be read: a code is not in the dictionary of its column")
