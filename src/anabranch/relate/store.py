@@ -175,7 +175,7 @@ class EntityStore:
         if self.runs is not None:
             last = self.runs.last
         known = np.flatnonzero(newly_ended & (last > BEGINNING))
-        first, last = first[known], last[known]
+        first, last = np.minimum(first, last)[known], last[known]  # a key may have rows, but no run
         self._reserved_until[newly_ended] = BEGINNING
         self._reserved_until[known] = (
             _extended(first, last, self._layout.time_kind)
