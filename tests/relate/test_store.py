@@ -99,9 +99,9 @@ def test_rows_of_a_removed_entity_are_late() -> None:
     assert run.counts.late == 2
 
 
-@pytest.mark.parametrize(("tail", "until"), [("", 10), ("TIMEOUT 10", 25)])
+@pytest.mark.parametrize(("tail", "until"), [("", 55), ("TIMEOUT 10", 105)])
 def test_a_key_can_be_used_again_some_time_after_its_entity_has_ended(tail: str, until: int) -> None:
-    """x lasts from 0 to 5. Its key is reserved for as long again, or for two TIMEOUTs."""
+    """x lasts from 0 to 5. Its key is reserved for ten times as long, or for ten TIMEOUTs."""
     again = rows("x", (1, until + 2, TWO), (2, until + 9, TWO))
     others = [rows(f"o{t}", (1, t, TWO), (2, t + 1, TWO)) for t in (until - 1, until, until + 1)]
     late = run_over(job_of("LENGTH n", tail=tail), ENDED, others[0], again)
@@ -233,7 +233,7 @@ def test_later_rows_of_a_quarantined_entity_create_no_new_one(clauses: str) -> N
     job = job_of(clauses, tail="TIMEOUT 10")
     # Three events, then the timeout.
     x = rows("x", (1, 0), (2, 5), (3, 6))
-    run = run_stream(job, [{"s": x}, {"s": rows("y", (1, 20), (2, 24))}, {"s": rows("x", (4, 25))}])
+    run = run_stream(job, [{"s": x}, {"s": rows("y", (1, 20), (2, 29))}, {"s": rows("x", (4, 30))}])
     assert (run.counts.quarantined, run.counts.late) == (3, 1)
     assert not run.answers()
 

@@ -80,6 +80,8 @@ CASES: dict[str, tuple[str, str, RowsOfKey]] = {
     "PATTERN, ever new values": (NUMBERS, f"PATTERN {CHANGE} GROUP BY k", fresh_values),
     "PATTERN WITHIN, ever new values": (NUMBERS, f"PATTERN {CHANGE} WITHIN 10", fresh_values),
     "PATTERN, carried by key": (INDEPENDENT, "PATTERN r(k, v) THEN r(k, 'x') THEN r(k, v) GROUP BY k WITHIN 10", walk),
+    "PATTERN, bindings": (INDEPENDENT, "PATTERN r(k, v) THEN r(k, 'c') GROUP BY k, v WITHIN 10", walk),
+    "PATTERN, bindings of keys without results": (INDEPENDENT, "PATTERN r(k, 'x') THEN r(k, v) GROUP BY k, v", walk),
     "PATTERN PER d": (INDEPENDENT, f"PATTERN {AB} GROUP BY k WITHIN 10 PER 10", walk),
     "PATTERN PER EPISODE": (INDEPENDENT, f"PATTERN {AB} GROUP BY k WITHIN 10 PER EPISODE", walk),
     "SEQUENCE": (EVENTS, "SEQUENCE (x, y) FROM r WHERE x.v = 'a' AND y.v = 'b' AND x.k = y.k WITHIN 10", readings),

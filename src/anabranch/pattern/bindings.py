@@ -157,6 +157,46 @@ class Bindings:
         columns = [nodes[name].to_numpy() for name in nodes.column_names]
         self._add(columns[0], columns[1], np.stack(columns[2:], axis=1))
 
+    def needed(self, is_new: Bools) -> Bools:
+        """Which nodes have to be kept, given those that are as new ones.
+
+        A node that was forgotten starts again with the state of its nearest ancestor. So it can be forgotten if both
+        are as new ones.
+        """
+        needed = ~is_new
+        for node in np.flatnonzero(is_new & (self._level > 0)).tolist():
+            ancestor = self._nearest_ancestor(node)
+            needed[node] = ancestor is not None and not is_new[ancestor]
+        return needed
+
+    def _nearest_ancestor(self, node: int) -> int | None:
+        codes = self._codes[node].tolist()
+        for level in reversed(range(int(self._level[node]))):
+            for test, names in zip(self._tests, self._binds, strict=True):
+                for name in names if test.goal == self._levels[level] else ():
+                    codes[self._names.index(name)] = _UNBOUND
+            ancestor = self._numbers.get((int(self._chain[node]), *codes))
+            if ancestor is not None:
+                return ancestor
+        return None
+
+    def keep(self, nodes: Bools, chains: Bools) -> None:
+        """Forget all other nodes and chains, and the values that no node has."""
+        chain, level, codes = (np.cumsum(chains) - 1)[self._chain[nodes]], self._level[nodes], self._codes[nodes]
+        for variable, values in enumerate(self._values):
+            bound = codes[:, variable] >= 0
+            used = np.zeros(len(values), np.bool_)
+            used[codes[bound, variable]] = True
+            codes[bound, variable] = values.keep(used)[codes[bound, variable]]
+        self._chain, self._level, self._codes, self._numbers = chain[:0], level[:0], codes[:0], {}
+        self._add(chain, level, codes)
+
+    def chains_of(self, nodes: Bools, n_chains: int) -> Bools:
+        """Which chains have some of these nodes."""
+        chains = np.zeros(n_chains, np.bool_)
+        chains[self._chain[nodes]] = True
+        return chains
+
     # ------------------------------------------------------------ the events of a step
 
     def read(self, received: Received) -> I64:

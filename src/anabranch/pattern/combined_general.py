@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pyarrow as pa
 
+from anabranch.arrays import Bools
 from anabranch.pattern.combined import CombinedSpec, GroupAnswers, GroupRows
 from anabranch.pattern.combined_machine import CombinedMachine
 from anabranch.pattern.general import GeneralOperator
@@ -46,8 +47,8 @@ class CombinedGeneral(GeneralOperator):
         """Not if every key has answers from its first row on."""
         return super()._forgets and not self._spec.needs_instants
 
-    def _keep(self, used: Used) -> None:
-        super()._keep(used)
+    def _keep(self, used: Used, nodes: Bools) -> None:
+        super()._keep(used, nodes)
         self._group_answers.keep(used.chains)
 
     def _signed(self, received: Received) -> Signed:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import BEGINNING, I32, I64, U64
+from anabranch.arrays import BEGINNING, I32, I64, U64, Bools
 from anabranch.binding.per import PerWindow
-from anabranch.columns.dictionary import encode_tuples
+from anabranch.columns.dictionary import encode_tuples, is_worth_removing
 from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import decode_times
 from anabranch.pattern.bindings import Bindings
@@ -97,23 +97,29 @@ class GeneralOperator:
 
     @property
     def _forgets(self) -> bool:
-        """Whether chains can be forgotten: not the values of MARKOV keys, nor counts and bindings."""
-        if self._analysis.markov or self._spec.times or self._bindings is not None:
-            return False
-        return self._intake.forgets
+        """Whether chains can be forgotten: not the values of MARKOV keys, nor counts."""
+        return self._intake.forgets and not self._analysis.markov and not self._spec.times
 
     def _forget(self, watermark: int) -> None:
         """Forget the chains that are as new ones: a later row of their keys starts them again."""
         needed = np.array([not chain.is_new(watermark) for chain in self._chains], np.bool_)
+        chains = needed
+        if self._bindings is not None:
+            needed = self._bindings.needed(~needed)
+            chains = self._bindings.chains_of(needed, self._intake.n_chains)
         nothing = np.zeros(0, np.int64)
-        used = self._intake.used(self._intake.needed(needed), nothing, nothing.astype(np.int32))
-        if used.is_minority:
-            self._keep(used)
+        used = self._intake.used(self._intake.needed(chains), nothing, nothing.astype(np.int32))
+        if used.is_minority or is_worth_removing(needed):
+            self._keep(used, needed)
 
-    def _keep(self, used: Used) -> None:
-        """Forget all other chains, keys and values."""
+    def _keep(self, used: Used, nodes: Bools) -> None:
+        """Forget all other chains, keys and values; with bindings, all other nodes."""
+        if self._bindings is None:
+            nodes = used.chains
+        else:
+            self._bindings.keep(nodes, used.chains)
         self._intake.keep(used)
-        self._chains = [self._chains[number] for number in np.flatnonzero(used.chains)]
+        self._chains = [self._chains[number] for number in np.flatnonzero(nodes)]
         self._tallies = {}
 
     def _signed(self, received: Received) -> Signed:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import F64, I32, I64
+from anabranch.columns.dictionary import is_worth_removing
 from anabranch.pattern import kernel
 from anabranch.pattern.automaton import letter_of
 from anabranch.pattern.bindings import REMEDY, Bindings, Expansion
@@ -58,6 +59,8 @@ class GroupedOperator(PatternOperator):
         nothing = _no_answers(len(self._spec.analysis.bound))
         self._chains, self._codes, times, p = (np.concatenate(part) for part in zip(nothing, *blocks, strict=True))
         answers = self._answers(np.arange(len(times), dtype=np.int32), times, p)
+        if self._spec.live and self._intake.forgets and not self._spec.analysis.markov:
+            self._forget()
         return Outcome(answers, received.rejected, received.counts)
 
     def _limited(self, blocks: Iterator[_Answers]) -> Iterator[_Answers]:
@@ -67,6 +70,16 @@ class GroupedOperator(PatternOperator):
         for block in blocks:
             limit.add(len(block[0]), lambda: f"{len(self._bindings):,} bindings of {names}")
             yield block
+
+    def _forget(self) -> None:
+        """Forget the nodes that are as new ones, and chains without other nodes."""
+        nodes = self._bindings.needed(self._weights.is_new())
+        chains = self._intake.needed(self._bindings.chains_of(nodes, self._intake.n_chains))
+        used = self._intake.used(chains, self._weights.used_keys(), self._weights.used_values())
+        if used.is_minority or is_worth_removing(nodes):
+            self._bindings.keep(nodes, used.chains)
+            self._intake.keep(used)
+            self._weights.keep(nodes)
 
     def _columns(self, chains: I32) -> list[pa.Array]:
         """The variables of answers, by their number."""

@@ -122,10 +122,29 @@ def weights_for(single: bool, markov: bool) -> Weights:
 
 
 @dataclass(slots=True)
-class IndependentWeights:
-    """One weight per (chain, state)."""
+class _StateColumns:
+    """Weights with one column per state, and without numbers of keys: a chain has none, or one."""
 
     weights: F64 = field(default_factory=lambda: np.zeros((0, 1)))
+
+    def keep_states(self, states: Bools) -> None:
+        """Remove all other states."""
+        self.weights = np.ascontiguousarray(self.weights[:, states])
+
+    def used_states(self) -> Bools:
+        """Which states have a weight."""
+        used: Bools = np.any(self.weights, axis=0)
+        return used
+
+    def used_keys(self) -> I64:
+        """No keys."""
+        return np.zeros(0, np.int64)
+
+
+@dataclass(slots=True)
+class IndependentWeights(_StateColumns):
+    """One weight per (chain, state)."""
+
     unites = True
 
     def grow(self, n_chains: int, n_states: int) -> None:
@@ -162,19 +181,6 @@ class IndependentWeights:
         """Remove all other chains."""
         self.weights = self.weights[chains]
 
-    def keep_states(self, states: Bools) -> None:
-        """Remove all other states."""
-        self.weights = np.ascontiguousarray(self.weights[:, states])
-
-    def used_states(self) -> Bools:
-        """Which states have a weight."""
-        used: Bools = np.any(self.weights, axis=0)
-        return used
-
-    def used_keys(self) -> I64:
-        """No keys."""
-        return np.zeros(0, np.int64)
-
     def used_values(self) -> I32:
         """No values."""
         return np.zeros(0, np.int32)
@@ -204,12 +210,11 @@ class IndependentWeights:
 
 
 @dataclass(slots=True)
-class SingleWeights:
+class SingleWeights(_StateColumns):
     """One weight per (chain, value of its Markov key, state); a chain has only the values with a positive weight."""
 
     offsets: I64 = field(default_factory=lambda: np.zeros(1, np.int64))
     codes: I32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    weights: F64 = field(default_factory=lambda: np.zeros((0, 1)))
     unites = False
 
     def grow(self, n_chains: int, n_states: int) -> None:
@@ -272,19 +277,6 @@ class SingleWeights:
         cells = np.repeat(chains, sizes)
         self.offsets = np.concatenate([[0], np.cumsum(sizes[chains])])
         self.codes, self.weights = self.codes[cells], self.weights[cells]
-
-    def keep_states(self, states: Bools) -> None:
-        """Remove all other states."""
-        self.weights = np.ascontiguousarray(self.weights[:, states])
-
-    def used_states(self) -> Bools:
-        """Which states have a weight."""
-        used: Bools = np.any(self.weights, axis=0)
-        return used
-
-    def used_keys(self) -> I64:
-        """No keys: a chain has one."""
-        return np.zeros(0, np.int64)
 
     def used_values(self) -> I32:
         """The values with a weight."""

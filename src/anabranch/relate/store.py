@@ -33,6 +33,10 @@ from anabranch.transport.watermark import Advance
 
 _END = ROLES.index("end")
 
+#: The key of an ended entity is reserved for so many TIMEOUTs after its last event; without TIMEOUT, for so many times
+#: as long as the entity lasted. It is not reserved forever, because a stream may have new keys for years.
+RESERVED = 10
+
 
 @dataclass(slots=True)
 class Step:
@@ -163,10 +167,7 @@ class EntityStore:
         self._next_id += n_new
 
     def _reserve(self, newly_ended: Bools) -> None:
-        """Reserve the keys of entities that have ended; rows with these keys are late for some time.
-
-        A key is reserved until two TIMEOUTs after its last event; without TIMEOUT, for as long again as it lasted.
-        """
+        """Reserve the keys of entities that have ended: rows with these keys are late (see RESERVED)."""
         entity, t = self.rows.entity, self.rows.t
         first, last = np.full(len(self.ended), END), np.full(len(self.ended), BEGINNING)
         np.minimum.at(first, entity[t > BEGINNING], t[t > BEGINNING])
@@ -174,12 +175,12 @@ class EntityStore:
         if self.runs is not None:
             last = self.runs.last
         known = np.flatnonzero(newly_ended & (last > BEGINNING))
-        first, last = first[known], last[known]
+        first, last = np.minimum(first, last)[known], last[known]  # a key may have rows, but no run
         self._reserved_until[newly_ended] = BEGINNING
         self._reserved_until[known] = (
-            _as_long_again(first, last, self._layout.time_kind)
+            _extended(first, last, self._layout.time_kind)
             if self._timeout is None
-            else later(last, 2 * self._timeout, self._layout.time_kind)
+            else later(last, RESERVED * self._timeout, self._layout.time_kind)
         )
 
     def _decode_run_rows(self, blob: bytes) -> RunRows:
@@ -401,8 +402,10 @@ class EntityStore:
         return log.save(pa.table(columns), rows.page, n_expected == n_rows)
 
 
-def _as_long_again(first: I64, last: I64, kind: TimeKind) -> I64:
-    """The time at which as much time has passed since `last` as between `first` and `last`."""
+def _extended(first: I64, last: I64, kind: TimeKind) -> I64:
+    """The times after `last` by RESERVED times the time between `first` and `last`."""
     if kind is TimeKind.DOUBLE:
-        return order_doubles(2 * restore_doubles(last) - restore_doubles(first))
-    return np.clip(2.0 * last - first, None, float(1 << 62)).astype(np.int64)
+        start, end = restore_doubles(first), restore_doubles(last)
+        return order_doubles(end + RESERVED * (end - start))
+    lasted = last.astype(np.float64) - first
+    return np.minimum(last + RESERVED * lasted, float(1 << 62)).astype(np.int64)

@@ -152,4 +152,4 @@ def _number(bits: U64, depth: int) -> I64:
 
 
 def _hashes(rows: pa.Table) -> U64:
-    return rows[HASH].to_numpy()
+    return rows[HASH].to_numpy().copy()  # numba would compile `mix_all` again for read-only arrays
