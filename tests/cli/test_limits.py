@@ -61,7 +61,7 @@ def test_a_run_goes_on_without_the_queries_that_have_too_many_answers(
     failed = [line for line in outcome.err.splitlines() if "more than" in line]
     assert [line.rpartition("; ")[0].partition(" (")[0] for line in failed] == [
         f"{workbook}:4:1: many: more than 200 answers in one bucket and step",
-        f"{workbook}:9:1: all_bindings: more than 200 answers in one bucket and step",
+        f"{workbook}:9:1: all_bindings: more than 1,600 pairs of a binding and an event in one bucket and step",
     ]
     assert written(output) == ANSWERS
     assert not (output / "many").exists()
