@@ -455,7 +455,6 @@ MUTANTS = [
         ("nearness", "is_small = angle < _SMALL_ANGLE", "is_small = angle < 0"),
         ("worlds", "np.sqrt(share)[:, None] * np.column_stack", "share[:, None] * np.column_stack"),
         ("true_locations", "chance -= chance_within(", "chance *= 1 - chance_within("),
-        ("solutions", "self._by_rank(stream, chosen) if variable.is_set else chosen", "chosen"),
     ], compiled=True),
     *_mutants("constrain", ["constrain/test_blurred_areas.py"], [
         ("areas", "np.where(is_outline, 1.0, -1.0)", "1.0"),

@@ -205,6 +205,13 @@ def test_a_pair_of_a_set_is_exact() -> None:
     assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.PLANE, 2.0, 1.0, 1.0, 2.0), abs=1e-9)
 
 
+def test_two_bounds_on_one_distance_are_exact() -> None:
+    (row,) = answers("u.id < v.id AND DISTANCE(u, v) >= 1.5 AND DISTANCE(u, v) < 2.5", [(0.0, 0.0), (2.0, 0.0)])
+    below = [oracle.chance_of_distance(oracle.PLANE, bound, 1.0, 1.0, 2.0) for bound in (1.5, 2.5)]
+    assert row["method"] == "exact"
+    assert row["probability"] == pytest.approx(below[1] - below[0], abs=1e-9)
+
+
 def test_a_fixed_point_has_no_error() -> None:
     (row,) = answers("DISTANCE(u, 'POINT(1 1)') <= 1.5", [(2.0, 1.0)], names="u")
     assert row["probability"] == pytest.approx(oracle.chance_of_distance(oracle.PLANE, 1.5, 1.0, 0.0, 1.0), abs=1e-9)

@@ -160,6 +160,14 @@ def test_every_part_of_a_set_is_maximal_in_some_world() -> None:
     assert chances == pytest.approx({name: p for name, p in both.items() if p >= 0.1})
 
 
+def test_every_two_events_of_a_set_agree() -> None:
+    """Both events of b agree with a, but not with each other."""
+    rows = [at("a", 1, "A", 0.5), at("b", 2, "A", 0.5), at("b", 3, "A", 0.5)]
+    run = run_of(Case(SETS.format(""), "q", {"e": rows}), [{"e": rows}], 3)
+    chances = {tuple(event["t"] for event in row["events_0"]): row["probability"] for row in run.rows_of(0)}
+    assert chances == pytest.approx({(1, 2): 0.25, (1, 3): 0.25})
+
+
 def test_an_improbable_event_makes_a_set_less_probable() -> None:
     """It is in no answer, but a set without it is not maximal if it happened."""
     rows = [at("a", 1, "A", 1.0), at("b", 2, "A", 1.0), at("c", 3, "A", 0.25)]

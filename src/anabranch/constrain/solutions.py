@@ -64,12 +64,9 @@ class Answers(EventAnswers):
         return Chance(*(happened * part for part in self._true_locations.chance(analysis, events)))
 
     def _events_by_variable(self, query: BoundConstrain, solutions: I64) -> dict[str, I64]:
-        """The events of each variable; those of a set in an order that does not depend on their arrival."""
-        columns, events = _columns_by_owner(query.variables, solutions), {}
-        for variable in query.present:
-            chosen, stream = solutions[:, columns[variable.name]], self._spec.stream_number(variable.stream.name)
-            events[variable.name] = self._by_rank(stream, chosen) if variable.is_set else chosen
-        return events
+        """The events of each variable; those of a set in the order of the batch, which no arrival changes."""
+        columns = _columns_by_owner(query.variables, solutions)
+        return {variable.name: np.sort(solutions[:, columns[variable.name]], axis=1) for variable in query.present}
 
     def _probability_columns(self, analysis: ConstrainAnalysis, chance: Chance) -> list[pa.Array]:
         """The probability, and its interval where the job has one."""
