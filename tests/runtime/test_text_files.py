@@ -284,7 +284,7 @@ def outcome(spark: SparkSession, path: Path) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("name", CSV_FILES)
 def test_csv_files(name: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name == "no bytes":  # Spark finds no columns in it, so another file has them
+    if name in ("no bytes", "only a header"):  # a run without rows warns, so another file has one
         (tmp_path / "first.csv").write_text(HEADER + "\n" + ROWS[0])
     (tmp_path / "rows.csv").write_bytes(CSV_FILES[name].encode())
     (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(CSV_FILES[name].encode()))
