@@ -9,7 +9,10 @@ import pytest
 from tests.fuzz.files import check, run
 
 #: Seeds of files that once failed, and why.
-FAILED = {20535: "a code of a Parquet column that is not in its dictionary"}
+FAILED = {
+    20535: "a code of a Parquet column that is not in its dictionary",
+    108169: "a name of a Parquet column that is not valid UTF-8",
+}
 
 
 def test_damaged_files_are_read_or_quarantined() -> None:

@@ -47,7 +47,7 @@ def readable() -> Iterator[None]:
     """Raise `UnreadableFile` for what reading a damaged or missing file raises."""
     try:
         yield
-    except (pa.ArrowException, EOFError, zlib.error) as error:
+    except (pa.ArrowException, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise UnreadableFile(f"cannot be read: {str(error).splitlines()[0]}") from error
     except OSError as error:
         # Arrow reports damaged pages and compressed data as an OSError without a number.

@@ -184,7 +184,7 @@ class FileInput:
     def first_schema(self) -> pa.Schema | None:
         """The schema of the first local Parquet file that can be read; None if there is none."""
         for path in self.paths():
-            with suppress(OSError, pa.ArrowException):
+            with suppress(OSError, UnicodeDecodeError, pa.ArrowException):
                 return pq.read_schema(path)
         return None
 
