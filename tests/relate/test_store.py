@@ -99,19 +99,6 @@ def test_rows_of_a_removed_entity_are_late() -> None:
     assert run.counts.late == 2
 
 
-@pytest.mark.parametrize(("tail", "until"), [("", 55), ("TIMEOUT 10", 105)])
-def test_a_key_can_be_used_again_some_time_after_its_entity_has_ended(tail: str, until: int) -> None:
-    """x lasts from 0 to 5. Its key is reserved for ten times as long, or for ten TIMEOUTs."""
-    again = rows("x", (1, until + 2, TWO), (2, until + 9, TWO))
-    others = [rows(f"o{t}", (1, t, TWO), (2, t + 1, TWO)) for t in (until - 1, until, until + 1)]
-    late = run_over(job_of("LENGTH n", tail=tail), ENDED, others[0], again)
-    assert late.reasons() == {"late": 2}
-    run = run_over(job_of("LENGTH n", tail=tail), ENDED, *others, again)
-    run.step({"s": rows("y2", (1, until + 9, TWO), (2, until + 12, TWO))}, end=True)
-    assert run.counts.late == 0
-    assert ("x", "y2") in run.latest()
-
-
 # ---------------------------------------------------------------- late rows, duplicates
 
 

@@ -85,8 +85,6 @@ CASES: dict[str, tuple[str, str, RowsOfKey]] = {
     "PATTERN PER d": (INDEPENDENT, f"PATTERN {AB} GROUP BY k WITHIN 10 PER 10", walk),
     "PATTERN PER EPISODE": (INDEPENDENT, f"PATTERN {AB} GROUP BY k WITHIN 10 PER EPISODE", walk),
     "SEQUENCE": (EVENTS, "SEQUENCE (x, y) FROM r WHERE x.v = 'a' AND y.v = 'b' AND x.k = y.k WITHIN 10", readings),
-    "RELATE": (INTERVALS, MEET, segments),
-    "RELATE TIMEOUT": (INTERVALS, f"{MEET} TIMEOUT 10", segments),
     "MONITOR": (PREDICTED, "MONITOR a, b FROM r AS a, r AS b WHERE ABS(a.x - b.x) <= 1 AND a.k < b.k", position),
     "CONSTRAIN": (EVENTS, "CONSTRAIN u, v FROM r WHERE u.k < v.k AND v.t - u.t IN [0, 10]", readings),
 }  # fmt: skip
@@ -98,12 +96,35 @@ def test_the_state_stays_level(name: str) -> None:
     assert_level(local_job(f"{streams}\nCREATE QUERY q AS {query};", "q", live=True), rows_of_key)
 
 
-def test_the_state_of_runs_stays_level() -> None:
-    assert_level(run_job("", live=True, tail="TIMEOUT 10"), measurements)
+#: What RELATE keeps of an entity that has ended: its key, and of runs when they were.
+BYTES_PER_KEY = 12
+BYTES_PER_RUN = 48
+
+
+@pytest.mark.parametrize("tail", ["", "TIMEOUT 10"])
+def test_relate_keeps_only_the_key_of_an_ended_entity(tail: str) -> None:
+    sizes = sizes_of(local_job(f"{INTERVALS}\nCREATE QUERY q AS {MEET} {tail};", "q", live=True), segments)
+    assert growth_per_key(sizes) <= BYTES_PER_KEY
+
+
+def test_relate_keeps_only_the_key_of_an_entity_of_runs() -> None:
+    sizes = sizes_of(run_job("", live=True, tail="TIMEOUT 10"), measurements)
+    assert growth_per_key(sizes) <= BYTES_PER_RUN
+
+
+def growth_per_key(sizes: list[int]) -> float:
+    """By how many bytes the state grows with a key, in the second half of a stream."""
+    return (sizes[-1] - sizes[WINDOWS // 2]) / (KEYS * (WINDOWS - 1 - WINDOWS // 2))
 
 
 def assert_level(job: Job, rows_of_key: RowsOfKey) -> None:
     """Twice as long a stream has no more state."""
+    sizes = sizes_of(job, rows_of_key)
+    assert max(sizes[WINDOWS // 2 :]) <= 1.1 * max(sizes[: WINDOWS // 2]), sizes
+
+
+def sizes_of(job: Job, rows_of_key: RowsOfKey) -> list[int]:
+    """The bytes of the state after each window."""
     run = LocalRun(job, 2)
     (stream,) = {layout.name for layout in run.job.layouts}
     sizes = []
@@ -114,4 +135,4 @@ def assert_level(job: Job, rows_of_key: RowsOfKey) -> None:
         kept = [*run.states, *(data for pages in run.pages for data in pages.values())]
         sizes.append(sum(len(state or b"") for state in kept))
     assert run.counts.late == run.counts.quarantined == 0
-    assert max(sizes[WINDOWS // 2 :]) <= 1.1 * max(sizes[: WINDOWS // 2]), sizes
+    return sizes

@@ -111,8 +111,8 @@ class RelateOperator:
         horizons = [layout.horizon[0] for layout in self._spec.layouts if layout.reaches_back]
         earliest_event = min([self._watermark.at, *horizons, *(store.first_instant() for store in self._stores)])
         for layout, store, step in zip(self._spec.layouts, self._stores, steps, strict=True):
-            unneeded = np.zeros(len(store.ended), np.bool_)
             if not self._spec.analysis.pairs_with_later(layout.name):
                 ended = np.flatnonzero(step.has_events & store.ended)
+                unneeded = np.zeros(len(store.ended), np.bool_)
                 unneeded[ended] = step.current.select(ended).latest < earliest_event
-            store.forget(unneeded, self._watermark.at)
+                store.forget(unneeded)

@@ -7,7 +7,7 @@ Rows are held until the watermark has passed them, so that runs do not depend on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -185,13 +185,6 @@ class RunFinder:
         return int(min(part.min(initial=END) for part in (open_runs, closed, held)))
 
     # ------------------------------------------------------------ state
-
-    def keep(self, entities: Bools, numbers: I64) -> None:
-        """Forget all other entities, given the new numbers; their rows are late."""
-        held = self.held.where(entities[self.held.entity])
-        self.held = replace(held, entity=numbers[held.entity])
-        for name in _BY_ENTITY:
-            setattr(self, name, getattr(self, name)[entities])
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""

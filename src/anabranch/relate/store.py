@@ -11,14 +11,14 @@ segments are used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import BEGINNING, END, I64, Bools
 from anabranch.columns.dictionary import Dictionary
-from anabranch.columns.times import TimeKind, decode_time, later, order_doubles, restore_doubles
+from anabranch.columns.times import decode_time, later
 from anabranch.relate.assembly import FAULTS, Assembled, IntervalRows, assemble
 from anabranch.relate.runs import RunFinder, RunRows
 from anabranch.relate.windows import Windows
@@ -32,10 +32,6 @@ from anabranch.transport.state import read_tables
 from anabranch.transport.watermark import Advance
 
 _END = ROLES.index("end")
-
-#: The key of an ended entity is reserved for so many TIMEOUTs after its last event; without TIMEOUT, for so many times
-#: as long as the entity lasted. It is not reserved forever, because a stream may have new keys for years.
-RESERVED = 10
 
 
 @dataclass(slots=True)
@@ -70,11 +66,6 @@ class EntityStore:
         self.values = Dictionary([layout.value_types[index] for index in attributes])
         self.rows = IntervalRows.concat([])
         self.ended = np.zeros(0, np.bool_)
-        #: When the key of an ended entity may be used again; END for the others.
-        self._reserved_until = np.zeros(0, np.int64)
-        #: A number of each entity that is never used again, for rows in pages.
-        self._ids = np.zeros(0, np.int64)
-        self._next_id = 0
         #: On live inputs, the rows are in a log.
         self._log: RowLog | None = None
         self._directory: pa.Table | None = None
@@ -97,7 +88,6 @@ class EntityStore:
         if live:  # an entity that changes had not ended before: its previous version is not complete
             changed_rows = rows_before.where(changed[rows_before.entity])
             previous = self._assemble(changed_rows, False)
-        self._reserve(newly_ended)
         self.ended |= ended
         current = self._assemble(self.rows, self.ended)
         self.rows = self.rows.where(~current.duplicate)
@@ -160,28 +150,7 @@ class EntityStore:
 
     def _grow(self) -> None:
         """Make room for the entities of new keys."""
-        n_new = len(self.keys) - len(self.ended)
-        self.ended = np.concatenate([self.ended, np.zeros(n_new, np.bool_)])
-        self._reserved_until = np.concatenate([self._reserved_until, np.full(n_new, END)])
-        self._ids = np.concatenate([self._ids, self._next_id + np.arange(n_new)])
-        self._next_id += n_new
-
-    def _reserve(self, newly_ended: Bools) -> None:
-        """Reserve the keys of entities that have ended: rows with these keys are late (see RESERVED)."""
-        entity, t = self.rows.entity, self.rows.t
-        first, last = np.full(len(self.ended), END), np.full(len(self.ended), BEGINNING)
-        np.minimum.at(first, entity[t > BEGINNING], t[t > BEGINNING])
-        np.maximum.at(last, entity, t)
-        if self.runs is not None:
-            last = self.runs.last
-        known = np.flatnonzero(newly_ended & (last > BEGINNING))
-        first, last = np.minimum(first, last)[known], last[known]  # a key may have rows, but no run
-        self._reserved_until[newly_ended] = BEGINNING
-        self._reserved_until[known] = (
-            _extended(first, last, self._layout.time_kind)
-            if self._timeout is None
-            else later(last, RESERVED * self._timeout, self._layout.time_kind)
-        )
+        self.ended = np.concatenate([self.ended, np.zeros(len(self.keys) - len(self.ended), np.bool_)])
 
     def _decode_run_rows(self, blob: bytes) -> RunRows:
         tables = read_tables(blob)
@@ -305,33 +274,18 @@ class EntityStore:
             return self._layout.horizon[0]
         return int(first_events.t.min(initial=END))
 
-    def forget(self, entities: Bools, watermark: int) -> None:
-        """Remove the rows of entities, and keys that may be used again. Until then, rows with these keys are late."""
+    def forget(self, entities: Bools) -> None:
+        """Remove the rows of entities. Their keys stay, because later rows of them are late."""
         self.rows = self.rows.where(~entities[self.rows.entity])
-        used = self._reserved_until >= watermark
-        used[self.rows.entity] = True
-        if not used.all():
-            self._keep(used)
-
-    def _keep(self, entities: Bools) -> None:
-        """Forget all other entities."""
-        numbers = self.keys.keep(entities).astype(np.int64)
-        self.rows = replace(self.rows, entity=numbers[self.rows.entity])
-        self.ended, self._reserved_until = self.ended[entities], self._reserved_until[entities]
-        self._ids = self._ids[entities]
-        if self.runs is not None:
-            self.runs.keep(entities, numbers)
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""
         has_rows = np.zeros(len(self.ended), np.bool_)
         has_rows[self.rows.entity] = True
         dropped = self.ended & ~has_rows  # their rows are still in pages, but forgotten
-        entities = {"ended": self.ended, "reserved until": self._reserved_until, "id": self._ids, "dropped": dropped}
         tables = {
             "keys": self.keys.to_table(),
-            "ended": pa.table(entities),
-            "next": pa.table({"id": [self._next_id]}),
+            "ended": pa.table({"ended": self.ended, "dropped": dropped}),
             **(self._save_rows() if self._log is None else {"log": self._write_log(self._log, ~dropped)}),
         }
         return tables if self.runs is None else tables | self.runs.save()
@@ -349,12 +303,8 @@ class EntityStore:
         self.keys.encode(tables["keys"])
         ended = tables["ended"]
         self.ended = ended["ended"].to_numpy(zero_copy_only=False).copy()
-        self._reserved_until = np.where(self.ended, BEGINNING, END)
-        self._ids, self._next_id = np.arange(len(self.ended)), len(self.ended)
-        if "id" in ended.column_names:  # not in format 3
-            self._reserved_until, self._ids = (ended[name].to_numpy().copy() for name in ("reserved until", "id"))
-            self._next_id = tables["next"]["id"][0].as_py()
-        self._dropped = ended["dropped"].to_numpy(zero_copy_only=False) if "dropped" in ended.column_names else None
+        if "dropped" in ended.column_names:  # not in format 3
+            self._dropped = ended["dropped"].to_numpy(zero_copy_only=False)
         self._directory = tables.get("log")
         if "rows" in tables:
             self.rows = IntervalRows.from_table(tables["rows"])
@@ -370,14 +320,13 @@ class EntityStore:
         self._log = RowLog(store, fingerprint, first, stride, self._directory)
         parts = [self._from_page(page, table) for page, table in self._log.read()]
         logged = IntervalRows.concat(parts)
-        self._logged_ids, self._logged_pages = self._ids[logged.entity], logged.page
+        self._logged = logged.entity, logged.page
         self.rows = IntervalRows.concat([logged, self.rows])  # state of format 3 has its rows
 
     def _from_page(self, page: int, table: pa.Table) -> IntervalRows:
         """The rows of a page, without those of entities that are forgotten."""
-        ids = table["entity"].to_numpy()
-        entity = np.searchsorted(self._ids, ids)
-        kept = np.isin(ids, self._ids if self._dropped is None else self._ids[~self._dropped])
+        entity = table["entity"].to_numpy()
+        kept = np.ones(len(entity), np.bool_) if self._dropped is None else ~self._dropped[entity]
         columns = {name: table[name].to_numpy()[kept] for name in IntervalRows.__slots__ if name in table.column_names}
         if self._attributes:
             values = self.values.encode(table.select([f"value {index}" for index in self._attributes]))[kept]
@@ -388,24 +337,15 @@ class EntityStore:
     def _write_log(self, log: RowLog, kept: Bools) -> pa.Table:
         """Write the rows that are not in pages; returns the directory. `kept` says which entities have rows."""
         rows, pages = self.rows, sorted(log.written)
-        known = np.isin(self._logged_ids, self._ids[kept])
+        logged_entities, logged_pages = self._logged
         n_expected, n_rows = (
             np.bincount(np.searchsorted(pages, of_rows), minlength=len(pages))
-            for of_rows in (self._logged_pages[known], rows.page[rows.page > 0])
+            for of_rows in (logged_pages[kept[logged_entities]], rows.page[rows.page > 0])
         )
-        columns = rows.arrays() | {"entity": self._ids[rows.entity]}
+        columns = rows.arrays()
         del columns["page"]
         if self._attributes:
             codes = pa.array(rows.attributes, mask=rows.attributes < 0)
             values = self.values.to_table().take(codes)
             columns |= dict(zip([f"value {index}" for index in self._attributes], values.columns, strict=True))
         return log.save(pa.table(columns), rows.page, n_expected == n_rows)
-
-
-def _extended(first: I64, last: I64, kind: TimeKind) -> I64:
-    """The times after `last` by RESERVED times the time between `first` and `last`."""
-    if kind is TimeKind.DOUBLE:
-        start, end = restore_doubles(first), restore_doubles(last)
-        return order_doubles(end + RESERVED * (end - start))
-    lasted = last.astype(np.float64) - first
-    return np.minimum(last + RESERVED * lasted, float(1 << 62)).astype(np.int64)
