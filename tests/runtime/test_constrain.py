@@ -210,7 +210,7 @@ def test_locations_with_an_error_in_batch_and_streaming(spark: SparkSession, fol
 
 
 @pytest.mark.parametrize(
-    ("more", "method"), [("", "exact"), (" AND w.kind = 'C' AND DISTANCE(v, w) <= 2 AND SPAN(v, w) <= 3", "sampling")]
+    ("more", "method"), [("", "exact"), (" AND w.kind = 'C' AND DISTANCE(v, w) <= 5 AND SPAN(v, w) <= 8", "sampling")]
 )
 def test_expected_locations_in_batch_and_streaming(
     spark: SparkSession, folder: Path, tmp_path: Path, more: str, method: str
