@@ -52,15 +52,16 @@ class Early:
     def run(self) -> list[list[Any]]:
         """The time and the probability of the provisional answers of each micro-batch."""
         checkpoint, output = str(self._folder / "checkpoint"), self._folder / "early"
+        self.arrive(0)  # a stream needs a file to know its columns
         query = self.session.start("early", checkpoint, str(output))
         steps, known = [], set()
         for number in range(len(FILES) + 1):
             if number == 2:  # it resumes from the checkpoint
                 query.stop()
                 query = self.session.start("early", checkpoint, str(output))
-            if number < len(FILES):
+            if 0 < number < len(FILES):
                 self.arrive(number)
-            else:
+            elif number:
                 self.session.end_input(checkpoint)
             query.processAllAvailable()
             files = set((output / "_provisional").glob("*.parquet")) - known
