@@ -69,11 +69,12 @@ def main() -> None:
     # SIGTERM, by which systems stop a process, is handled as Ctrl-C. Only the main thread may set a handler.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, terminate)
-    status = _status()
+    status = _status(terminated)
     sys.exit(128 + signal.SIGTERM if status == _INTERRUPTED and terminated.is_set() else status)
 
 
-def _status() -> int:
+def _status(terminated: threading.Event) -> int:
+    """The exit status of the command; `terminated` is set by SIGTERM."""
     try:
         status = app(prog_name="anabranch", standalone_mode=False) or 0
         if status == _INTERRUPTED:
@@ -88,11 +89,9 @@ def _status() -> int:
         say(error.report())
         return WRONG
     except RunFailed as error:
-        say(str(error))
-        return FAILED
+        return _failed(str(error), terminated)
     except AnabranchError as error:
-        say(f"anabranch: {error}")
-        return FAILED
+        return _failed(f"anabranch: {error}", terminated)
     except UsageError as error:
         # Without arguments, the message of a command is its help text.
         message = error.format_message().rstrip(".")
@@ -102,5 +101,13 @@ def _status() -> int:
         # Any other error, such as a full disk or a folder without write permission, is one line too.
         from anabranch.runtime.failures import translate
 
-        say(f"anabranch: {translate(error)}")
-        return FAILED
+        return _failed(f"anabranch: {translate(error)}", terminated)
+
+
+def _failed(message: str, terminated: threading.Event) -> int:
+    """Report a failure. After SIGTERM, it is that of a JVM that was stopped, too, or of a call that was given up."""
+    if terminated.is_set():
+        say("anabranch: stopped")
+        return _INTERRUPTED
+    say(message)
+    return FAILED
