@@ -75,8 +75,9 @@ def test_neither_command_loads_spark(files: Path) -> None:
     """Also not for the error of a file that does not exist."""
     script = (
         "import sys; sys.argv = ['anabranch', 'evaluate', 'answers.csv', '--truth', 'truth.csv']\n"
+        "from threading import Event\n"
         "from anabranch.cli.main import _status\n"
-        "status = _status()\n"
+        "status = _status(Event())\n"
         "assert not {'pyspark', 'numba'} & set(sys.modules), 'loaded'\n"
         "sys.exit(status)\n"
     )

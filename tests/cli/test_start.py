@@ -34,10 +34,11 @@ CALLS = [
 
 CODE = """
 import json, sys
+from threading import Event
 from anabranch.cli.main import _status
 for call in json.loads(sys.argv[1]):
     sys.argv = ["anabranch", *call]
-    print(json.dumps([call, _status(), sorted(sys.modules)]), file=sys.__stderr__)
+    print(json.dumps([call, _status(Event()), sorted(sys.modules)]), file=sys.__stderr__)
 """
 
 
