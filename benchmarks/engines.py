@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.arrays import END
 from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
+from anabranch.files.parquet import ParquetReader
 from anabranch.language.parser import parse
 from anabranch.planning.layouts import layouts_for
 from anabranch.planning.prepared import prepare, with_job
@@ -92,7 +93,7 @@ def read_packets(job: Job, path: Path) -> BucketInput:
     """Run the first stage over one Parquet file and return its packets, all for one bucket."""
     tasks = pa.RecordBatch.from_pylist([{"path": str(path)}])
     bucket_input = BucketInput(len(job.layouts))
-    for batch in pack_files(Packing(job, stream=0, n_buckets=1), {})(iter([tasks])):
+    for batch in pack_files(Packing(job, stream=0, n_buckets=1), ParquetReader({}))(iter([tasks])):
         for row in batch.to_pylist():
             bucket_input.add(row)
     return bucket_input

@@ -71,12 +71,14 @@ def _circle(centre: F64, radius: F64, is_inside: bool) -> Circle:
 def _projected(direction: F64, angle: F64, radius: F64, is_inside: bool) -> Circle:
     """The projection of a circle of the sphere whose centre is in a direction, at an angle from the reading."""
     asks = radius < np.pi if is_inside else radius > 0
+    is_empty = radius < 0  # nothing is inside of it
     radius = np.where(asks, radius, 0.0)
     near, far = (2 * np.tan((angle + sign * radius) / 2) for sign in (-1.0, 1.0))
     # A circle around the point opposite to the reading has its inside outside of its projection.
     is_around = angle + radius > np.pi
     centre = direction * ((near + far) / 2)[:, None]
-    return Circle(centre, np.where(asks, np.abs(far - near) / 2, np.nan), is_around != is_inside)
+    projected = np.where(is_empty, -np.inf, np.abs(far - near) / 2)
+    return Circle(centre, np.where(asks, projected, np.nan), is_around != is_inside)
 
 
 def have_common_point(circles: Sequence[Circle]) -> Bools:
