@@ -174,7 +174,7 @@ def test_the_checkpoint_of_an_older_workbook_or_version_is_refused(started: Offi
     del document["checksum"]
     manifest.write_text(json.dumps(document | {"format": 0}))
     line = started.refused()
-    assert line.startswith(f"the checkpoint {started.checkpoint} has state format 0, this version writes ")
+    assert line.startswith(f"the checkpoint {started.checkpoint} has format 0, this version reads ")
     assert line.endswith("; start with a new checkpoint folder")
 
 
