@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.arrays import F64
+from anabranch.arrays import F64, ROUNDING
 from anabranch.errors import DataError
 from anabranch.sequence.densities import log_density
 from anabranch.sequence.distributions import distribution_of
@@ -127,14 +127,19 @@ class _Density:
         inner = np.concatenate([self.kinks, self.guides])
         inner = inner[(inner > self.start) & (inner < self.end)]
         # The last polynomial includes the end: a gap may be as long as the window.
-        knots = np.unique([self.start, *inner, np.nextafter(self.end, np.inf)])
-        return fitted(self.value, knots, 0.0, LEAST, _OF_DENSITY)
+        knots = np.unique([self.start, *inner, _including(self.end)])
+        return fitted(lambda x: self.value(np.minimum(x, self.end)), knots, 0.0, LEAST, _OF_DENSITY)
 
     def at(self, x: F64) -> F64:
         """The density at times of 0 or more."""
         is_open = self.is_sum and self.is_bounded
-        inside = (x > self.first) & (x < self.end) if is_open else (x >= self.first) & (x <= self.end)
+        inside = (x > self.first) & (x < self.end) if is_open else (x >= self.first) & (x < _including(self.end))
         return np.where(inside, self.value(np.clip(x, self.start, self.end)), 0.0)
+
+
+def _including(end: float) -> float:
+    """An end behind all gaps of the length `end`, which the kernel rounds up."""
+    return end * (1.0 + 4.0 * ROUNDING)
 
 
 def _density_of(delay: BoundDelay, horizon: float) -> _Density:
@@ -288,7 +293,7 @@ class _Score:
         end = max(density.end for density in densities)
         if all(density.is_bounded for density in densities):
             closed = any(density.end == end and not density.is_sum for density in densities)
-            return float(np.nextafter(end, np.inf)) if closed else end, 0.0
+            return _including(end) if closed else end, 0.0
         possible, last = max(float(density.guides.max()) for density in densities), end
         if self._total(np.array([end]))[0] <= LEAST:
             while last - possible > 1e-6 * last:
@@ -315,7 +320,7 @@ class _Score:
 def _knots(density: _Density) -> F64:
     """The points at which a polynomial must end."""
     is_open = density.is_sum and density.is_bounded
-    ends = [density.start, density.end if is_open else np.nextafter(density.end, np.inf)]
+    ends = [density.start, density.end if is_open else _including(density.end)]
     return np.concatenate([ends, density.kinks, density.guides])
 
 
