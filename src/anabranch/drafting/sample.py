@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from anabranch.binding.file_options import extension_format
 from anabranch.columns.local_times import WrittenTimes
 from anabranch.errors import AnabranchError
+from anabranch.language.time_patterns import ISO
 from anabranch.language.types import Type
 
 #: How many rows are read.
@@ -162,7 +163,7 @@ def _text_column(name: str, values: pd.Series, present: pd.Series, is_text_file:
     pattern = formats[0]
     seconds = _seconds(pa.array(values, pa.string()), pattern)
     is_typed = is_text_file and pattern is None
-    stated = None if is_typed else pattern or "yyyy-MM-dd['T'][ ][HH:mm[:ss[.SSSSSSSSS]]][XXX]"
+    stated = None if is_typed else pattern or ISO
     return Column(name, Type.TIMESTAMP, seconds, stated, is_ambiguous=len(formats) > 1)
 
 
