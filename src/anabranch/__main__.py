@@ -10,7 +10,10 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:
+        from anabranch.patches import python_interrupts
+
         sys.stderr.write("anabranch: stopped\n")
+        python_interrupts.forget()
         sys.exit(130)
 
 

@@ -13,7 +13,7 @@ import typer
 from anabranch.cli.commands import LazyGroup
 from anabranch.cli.messages import FAILED, WRONG, RunFailed, say
 from anabranch.errors import AnabranchError, WorkbookError
-from anabranch.patches import spark_servers
+from anabranch.patches import python_interrupts, spark_servers
 
 # Typer has a Click of its own, and exports only the last of these classes.
 UsageError: type[Any] = typer.BadParameter.__mro__[2]
@@ -70,6 +70,7 @@ def main() -> None:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, terminate)
     status = _status(terminated)
+    python_interrupts.forget()
     sys.exit(128 + signal.SIGTERM if status == _INTERRUPTED and terminated.is_set() else status)
 
 
