@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tests.recovery.processes import VICTIMS, Killable, micro_batches, start_stream
+from tests.recovery.killing import VICTIMS, Killable, micro_batches, start_stream
 from tests.recovery.workload import GROUPS, Files, Group, Size, workbook
 
 #: How many files are ahead of the slowest query: it always has work, and the kills are spread over the input.

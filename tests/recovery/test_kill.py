@@ -1,132 +1,73 @@
-"""`anabranch stream`, killed with its JVM at random moments and restarted: every answer is written exactly once."""
+"""`anabranch stream` with every kind of query, killed and stopped in every way: every answer is written exactly once.
+
+One stream goes through all of it, because a start takes longer than everything else. `make recovery` does the same with
+more kills and a million events.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import random
+import signal
 import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
-from tests.monitor.compare import assert_same
-from tests.monitor.local import with_numbers
-from tests.recovery.killing import kill_after, started
-from tests.runtime.office import answers_of, collect, same, write_parquet
+from tests.oracles.events import frozen
+from tests.recovery.campaign import Campaign
+from tests.recovery.killing import micro_batches
+from tests.recovery.readers import compare, installed_readers
+from tests.recovery.workload import GROUPS, Size
 
 from anabranch import Session
 
-WORKBOOK = """
-CREATE STREAM at KEY (person) VALUE (place) TIME t MODEL MARKOV WATERMARK 3 FROM 'in/*.parquet';
-CREATE QUERY coffee AS
-  PATTERN at(x, 'hall') THEN at(x, 'hall')+<x | TRUE> THEN at(x, 'coffee') GROUP BY x;
-CREATE STREAM cars KEY (car) VALUE (x) TIME t MODEL PREDICTED ERROR 1 PERIOD 5 FROM 'cars/*.parquet';
-CREATE QUERY near AS
-  MONITOR a, b FROM cars AS a, cars AS b WHERE ABS(a.x - b.x) <= 3 AND a.car < b.car WITHIN 1 SEMANTICS MAY MAX DELAY 3;
-CREATE STREAM seen KEY (car) VALUE (x) TIME t WATERMARK 3 FROM 'cars/*.parquet';
-CREATE QUERY passing AS
-  CONSTRAIN u, v FROM seen AS u, seen AS v WHERE v.t - u.t IN [0, 1] AND v.x - u.x IN [0, 4] AND u.car <> v.car
-  EMIT EARLY;
-"""
-SCHEMA = pa.schema(
-    [
-        ("person", pa.string()), ("place", pa.string()), ("prev_place", pa.string()), ("t", pa.int64()),
-        ("p", pa.float64()),
-    ]
-)  # fmt: skip
-REPORTS = pa.schema([("car", pa.string()), ("t", pa.int64()), ("x", pa.float64()), ("x_rate", pa.float64())])
-PLACES = ("hall", "coffee", "room")
-FILES = 20
-#: The stream is killed after these numbers of micro-batches and a random delay.
-KILLS = (2, 6, 11)
-
-
-def files_of_rows(rng: random.Random) -> list[list[tuple]]:
-    """The rows of each file: a distribution per person and instant, in disorder within the watermark; some are bad."""
-    files: list[list[tuple]] = [[] for _ in range(FILES)]
-    for t in range(2 * FILES):
-        for person in (f"person {number}" for number in range(6)):
-            # File n has instants 2n and 2n + 1; some of their rows are in the next file.
-            late = t // 2 + (rng.random() < 0.3)
-            rows = files[min(late, FILES - 1)]
-            for before in (None,) if t == 0 else PLACES:
-                weights = [rng.random() for _ in PLACES]
-                rows += [
-                    (person, place, before, t, weight / sum(weights))
-                    for place, weight in zip(PLACES, weights, strict=True)
-                ]
-        if t % 7 == 0:
-            files[t // 2].append((None, "hall", "hall", t, 0.5))
-    return files
-
-
-def files_of_reports(rng: random.Random) -> list[list[tuple]]:
-    """The reports of cars; some are in the file after the one of their time."""
-    files: list[list[tuple]] = [[] for _ in range(FILES)]
-    for t in range(2 * FILES):
-        for car in (f"car {number}" for number in range(6)):
-            if rng.random() < 0.5:
-                late = t // 2 + (rng.random() < 0.3)
-                files[min(late, FILES - 1)].append((car, t, rng.uniform(0, 20), rng.uniform(-2, 2)))
-    return files
-
-
-class Feeder:
-    """Adds the files of both streams one after another, so that the stream always has work."""
-
-    def __init__(self, folder: Path, rng: random.Random) -> None:
-        self._streams = [
-            (folder / "in", files_of_rows(rng), SCHEMA), (folder / "cars", files_of_reports(rng), REPORTS)
-        ]  # fmt: skip
-        self.rows = self._streams[0][1]
-        self._added = 0
-
-    def add_up_to(self, count: int) -> None:
-        while self._added < min(count, FILES):
-            for folder, files, schema in self._streams:
-                write_parquet(folder / f"{self._added:03d}.parquet", files[self._added], schema)
-            self._added += 1
+SIZE = Size(events=2_400, files=12)
+#: The query that is added in the middle, and the one that is removed.
+ADDED = {
+    "lonely": "CONSTRAIN u, NOT v FROM seen AS u, seen AS v WHERE SPAN(u, v) <= 1 AND u.car <> v.car"
+    " AND v.x - u.x IN [-10, 10]"
+}
+REMOVED = "close"
 
 
 class Reader(threading.Thread):
-    """Reads new files of the output folder all the time; every file must be complete."""
+    """Reads new files of output folders all the time; every file must be complete."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folders: Sequence[Path]) -> None:
         super().__init__(daemon=True)
-        self.folder = folder
+        self.folders = folders
         self.problems: list[str] = []
         self.files_read = 0
-        self._known: dict[str, list] = {}
-        self._seen: dict[str, tuple[int, int, int]] = {}
+        self._known: dict[Path, list] = {}
+        self._seen: dict[Path, tuple[int, int, int]] = {}
         self._done = threading.Event()
 
     def run(self) -> None:
-        while not self._done.wait(0.05):
+        while not self._done.wait(0.1):
             try:
                 self._read_new_files()
             except Exception as error:
                 self.problems.append(repr(error))
 
     def _read_new_files(self) -> None:
-        if not self.folder.exists():
-            return
-        for name in sorted(os.listdir(self.folder)):
-            if name.startswith(("_", ".")):
+        for path in (folder / name for folder in self.folders if folder.exists() for name in os.listdir(folder)):
+            if path.name.startswith(("_", ".")):
                 continue
-            path = self.folder / name
             file = path.stat()
             if not file.st_size:
-                self.problems.append(f"{name} is empty")
+                self.problems.append(f"{path} is empty")
             version = file.st_ino, file.st_mtime_ns, file.st_size
-            if self._seen.get(name) == version:
+            if self._seen.get(path) == version:
                 continue
-            self._seen[name] = version
+            self._seen[path] = version
             rows = sorted(map(repr, pq.read_table(path).to_pylist()))
-            if self._known.setdefault(name, rows) != rows:
-                self.problems.append(f"{name} has changed")
+            if self._known.setdefault(path, rows) != rows:
+                self.problems.append(f"{path} has changed")
             self.files_read += 1
 
     def stop(self) -> None:
@@ -134,48 +75,132 @@ class Reader(threading.Thread):
         self.join()
 
 
-def test_a_stream_that_is_killed_at_any_moment_gives_every_answer_once(spark: SparkSession, tmp_path: Path) -> None:
-    rng = random.Random(20260807)
-    (tmp_path / "workbook.abq").write_text(WORKBOOK)
-    feeder = Feeder(tmp_path, rng)
-    feeder.add_up_to(2)
-    output = tmp_path / "out" / "coffee"
-    reader = Reader(output)
-    reader.start()
-    try:
-        for count in KILLS:
-            kill_after(tmp_path, tmp_path / "checkpoint" / "coffee", feeder, count, delay=rng.uniform(0, 0.8))
-        feeder.add_up_to(FILES)
-        with started(tmp_path, "--once") as running:
-            running.finish()
-    finally:
-        reader.stop()
-    assert reader.problems == []
-    assert reader.files_read > 0
+class KilledStream:
+    """The stream after all kills, and what was seen on the way."""
 
+    def __init__(self, folder: Path) -> None:
+        self.campaign = Campaign(folder, list(GROUPS), SIZE, seed=20260807, early_share=0)
+        self.reader = Reader([folder / "out" / name for name in ("coffee", "unpaid", "passing")])
+        self.reader.start()
+        try:
+            self._run()
+        finally:
+            self.reader.stop()
+            self.campaign.close()
+
+    def _run(self) -> None:
+        campaign = self.campaign
+        campaign.attack("worker", 5)
+        campaign.attack("JVM", 4)
+        self.log_of_jvm = campaign.last_log
+        campaign.advance(1)
+        self.interrupted = campaign.stop(signal.SIGINT)
+        self.n_read = micro_batches(campaign.folder / "checkpoint" / "passing+close")
+        self._change_queries()
+        campaign.attack("driver", 2)
+        self.log_of_change = campaign.last_log
+        campaign.advance(1)
+        self.terminated = campaign.stop(signal.SIGTERM)
+        campaign.attack("all", 0)
+        campaign.finish()
+
+    def _change_queries(self) -> None:
+        """Remove a query of a group, and add another one."""
+        path = self.campaign.folder / "workbook.abq"
+        text = path.read_text()
+        removed = f"CREATE QUERY {REMOVED} AS\n  {GROUPS['constrain'].queries[REMOVED]};\n"
+        added = "".join(f"CREATE QUERY {name} AS\n  {query};\n" for name, query in ADDED.items())
+        assert removed in text
+        path.write_text(text.replace(removed, added))
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> KilledStream:
+    return KilledStream(tmp_path_factory.mktemp("killed"))
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession, killed: KilledStream) -> Iterator[Session]:
     session = Session(spark)
-    session.execute_file(str(tmp_path / "workbook.abq"))
-    batch = collect(session.run("coffee"))
-    assert len(batch) > 100
-    assert same(answers_of(pq.read_table(output).to_pylist()), batch)
-    assert same(answers_of(pd.read_parquet(output).to_dict("records")), batch)
-    assert same(collect(spark.read.parquet(str(output))), batch)
+    session.execute_file(str(killed.campaign.folder / "workbook.abq"))
+    yield session
 
-    near = pq.read_table(tmp_path / "out" / "near").drop_columns("status").to_pylist()
-    assert len(near) > 50
-    assert_same(
-        [with_numbers(row) for row in near],
-        [with_numbers(row) for row in session.run("near").toArrow().to_pylist()],
-        ["a", "b"],
-    )
 
-    passing = pq.read_table(tmp_path / "out" / "passing")
-    assert passing.num_rows > 50
-    assert sorted(map(repr, passing.to_pylist())) == sorted(map(repr, session.run("passing").toArrow().to_pylist()))
+@pytest.mark.spark
+def test_most_kills_follow_committed_micro_batches_and_every_start_goes_on(killed: KilledStream) -> None:
+    kills = killed.campaign.kills
+    assert [kill.victim for kill in kills] == ["worker", "JVM", "driver", "all"]
+    assert sum(len(kill.committed) for kill in kills) > len(GROUPS) * len(kills) / 2
+    assert killed.reader.problems == []
+    assert killed.reader.files_read > 0
 
-    bad = [row for rows in feeder.rows for row in rows if row[0] is None]
-    quarantine_files = sorted((tmp_path / "out" / "_quarantine" / "coffee").glob("*.json"))
-    quarantined = [json.loads(line) for file in quarantine_files for line in file.read_text().splitlines()]
-    assert sorted(json.loads(row["row"])["t"] for row in quarantined) == sorted(row[3] for row in bad)
-    assert {row["reason"] for row in quarantined} == {"person is NULL"}
-    assert session.counts("coffee").late == 0
+
+@pytest.mark.spark
+def test_all_queries_go_on_without_a_worker_and_a_lost_jvm_ends_the_stream_in_one_line(killed: KilledStream) -> None:
+    after_worker = killed.campaign.kills[1]
+    assert after_worker.committed == {group.checkpoint for group in killed.campaign.groups}
+    status, log = killed.log_of_jvm
+    assert status == 1
+    assert "the Java process of Spark has ended" in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.spark
+def test_signals_stop_the_stream_without_an_error(killed: KilledStream) -> None:
+    for status, log in (killed.interrupted, killed.terminated):
+        assert status == 0, log
+        assert "stopping; a restarted stream resumes from the checkpoint" in log
+        assert "Traceback" not in log
+
+
+@pytest.mark.spark
+def test_every_answer_is_written_once_whoever_reads_it(session: Session, killed: KilledStream) -> None:
+    readers = installed_readers()
+    whole = [name for name in killed.campaign.queries if name != REMOVED]
+    comparisons = compare(session, killed.campaign.folder / "out", whole, readers)
+    assert [comparison for comparison in comparisons if not comparison.is_same] == []
+    assert all(comparison.answers > 50 for comparison in comparisons), comparisons
+    assert len(comparisons) == len(whole) * len(readers)
+
+
+@pytest.mark.spark
+def test_invalid_rows_are_quarantined_once(killed: KilledStream) -> None:
+    people = killed.campaign.files.rows["at"].to_pylist()
+    files = sorted((killed.campaign.folder / "out" / "_quarantine" / "coffee").glob("*.json"))
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    bad = sorted(row["t"] for row in people if row["person"] is None)
+    assert sorted(json.loads(row["row"])["t"] for row in rows) == bad
+    assert {row["reason"] for row in rows} == {"person is NULL"}
+
+
+@pytest.mark.spark
+def test_queries_that_were_added_and_removed_give_the_answers_of_their_time(
+    session: Session, killed: KilledStream
+) -> None:
+    assert "added lonely: it sees the events that are newer than all rows read before\n" in killed.log_of_change[1]
+    assert f"removed {REMOVED}: its answers so far stay in its folder\n" in killed.log_of_change[1]
+    out = killed.campaign.folder / "out"
+    arrived = sorted((killed.campaign.folder / "in" / "cars").iterdir())
+    newest = max(max(pq.read_table(path, columns=["t"])["t"].to_pylist()) for path in arrived[: killed.n_read])
+    everything = pq.read_table(out.parent / "in" / "cars").drop_columns("x_rate").to_pylist()
+    lonely = answers_of(session, "lonely", ADDED["lonely"], [row for row in everything if row["t"] > newest])
+    assert written(out / "lonely") == lonely
+    assert lonely.total() > 10
+    closed = written(out / REMOVED)
+    complete = answers_of(session, REMOVED, GROUPS["constrain"].queries[REMOVED], everything)
+    assert closed <= complete
+    decided = Counter({answer: count for answer, count in complete.items() if dict(answer)["t"] < newest - 8})
+    assert decided <= closed
+    assert decided.total() > 10
+
+
+def written(folder: Path) -> Counter:
+    return Counter(frozen(row) for path in sorted(folder.glob("*.parquet")) for row in pq.read_table(path).to_pylist())
+
+
+def answers_of(session: Session, name: str, query: str, rows: Sequence[dict]) -> Counter:
+    """The answers of a query over some rows."""
+    other = Session(session.spark)
+    other.execute("CREATE STREAM seen KEY (car) VALUE (x) TIME t;\n" + f"CREATE QUERY {name} AS {query};\n")
+    other.bind("seen", session.spark.createDataFrame(pa.Table.from_pylist(list(rows))))
+    return Counter(map(frozen, other.run(name).toArrow().to_pylist()))
