@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from anabranch.arrays import I64, U8, Bools
-from anabranch.files import kernel
 from anabranch.files.cells import boolean_of, date_of, double_of, integer_of, timestamp_of
 from anabranch.files.csv_lines import QUOTE, Dialect, column_names
 from anabranch.files.json_lines import Fields, NotJson, Value, read_line
+from anabranch.files.kernel.bytes import ESCAPED, FRACTION, INTEGER, LITERAL, TEXT
+from anabranch.files.kernel.csv_cells import split_csv
+from anabranch.files.kernel.json_cells import split_json
 from anabranch.files.reader import UnreadableFile
 from anabranch.language.types import Type
 from anabranch.text import safe, short
@@ -33,7 +35,7 @@ class Unreadable(Exception):
 
 
 class Split(NamedTuple):
-    """The cells of a block; see `kernel.split_csv`."""
+    """The cells of a block; see `split_csv`."""
 
     n_lines: int
     lines: I64
@@ -103,7 +105,7 @@ class CsvFormat:
     header: Sequence[str]
     dialect: Dialect
     has_header: bool = True
-    accepted: Mapping[Type, int] = field(default_factory=lambda: dict.fromkeys(_CSV_VALUES, _bits(kernel.TEXT)))
+    accepted: Mapping[Type, int] = field(default_factory=lambda: dict.fromkeys(_CSV_VALUES, _bits(TEXT)))
 
     def check_header(self, line: str) -> None:
         """Raise if a file has other columns where those to read should be; upper and lower case are the same."""
@@ -118,7 +120,7 @@ class CsvFormat:
         slots = np.full(len(self.header), -1, np.int64)
         slots[self._indexes] = np.arange(len(self.columns.names))
         separator = ord(self.dialect.separator)
-        return Split(*kernel.split_csv(data, slots, len(self.columns.names), separator, self._is_fixed))
+        return Split(*split_csv(data, slots, len(self.columns.names), separator, self._is_fixed))
 
     def rows(self, line: str) -> list[Row]:
         """The row of a line; a cell that is empty or missing is NULL."""
@@ -146,12 +148,12 @@ class CsvFormat:
 # ---------------------------------------------------------------- JSON lines
 
 _JSON_KINDS = {
-    Type.STRING: _bits(kernel.TEXT, kernel.ESCAPED, kernel.INTEGER, kernel.FRACTION, kernel.LITERAL),
-    Type.INTEGER: _bits(kernel.INTEGER),
-    Type.DOUBLE: _bits(kernel.INTEGER, kernel.FRACTION),
-    Type.BOOLEAN: _bits(kernel.LITERAL),
-    Type.TIMESTAMP: _bits(kernel.TEXT),
-    Type.DATE: _bits(kernel.TEXT),
+    Type.STRING: _bits(TEXT, ESCAPED, INTEGER, FRACTION, LITERAL),
+    Type.INTEGER: _bits(INTEGER),
+    Type.DOUBLE: _bits(INTEGER, FRACTION),
+    Type.BOOLEAN: _bits(LITERAL),
+    Type.TIMESTAMP: _bits(TEXT),
+    Type.DATE: _bits(TEXT),
 }
 
 
@@ -170,7 +172,7 @@ class JsonFormat:
         """The cells of all lines that are not blank."""
         names = [name.encode() for name in self.columns.names]
         ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
-        return Split(*kernel.split_json(data, np.frombuffer(b"".join(names), np.uint8), ends))
+        return Split(*split_json(data, np.frombuffer(b"".join(names), np.uint8), ends))
 
     def rows(self, line: str) -> list[Row]:
         """The rows of a line: an object is a row, and an array has the rows of its elements."""

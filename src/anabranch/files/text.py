@@ -18,10 +18,12 @@ import pyarrow.compute as pc
 from anabranch.arrays import I64, U8, Bools
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.columns.times import midnights
-from anabranch.files import kernel
 from anabranch.files.blocks import blocks_of, is_readable, tasks_of, without_mark
 from anabranch.files.formats import LineFormat, Row, Split, Unreadable
 from anabranch.files.json_lines import unescape
+from anabranch.files.kernel import numbers, times
+from anabranch.files.kernel.bytes import EMPTY, ESCAPED, INTEGER, KNOWN, LONG, NULL, UNDECIDED
+from anabranch.files.kernel.texts import gather_texts
 from anabranch.files.reader import ROWS_AT_ONCE, UnreadableFile, plain_path, readable
 from anabranch.language.types import Type
 from anabranch.transport.checks import QUARANTINE, UNREADABLE, quarantine
@@ -31,11 +33,11 @@ from anabranch.transport.layout import Layout
 NOT_UTF8 = "the line is not valid UTF-8"
 
 _PARSERS: dict[Type, Callable[[U8, I64, I64, U8], Any]] = {
-    Type.INTEGER: kernel.parse_integers,
-    Type.DOUBLE: kernel.parse_doubles,
-    Type.BOOLEAN: kernel.parse_booleans,
-    Type.TIMESTAMP: kernel.parse_timestamps,
-    Type.DATE: kernel.parse_days,
+    Type.INTEGER: numbers.parse_integers,
+    Type.DOUBLE: numbers.parse_doubles,
+    Type.BOOLEAN: numbers.parse_booleans,
+    Type.TIMESTAMP: times.parse_timestamps,
+    Type.DATE: times.parse_days,
 }
 
 #: The types of columns that can be read.
@@ -142,11 +144,11 @@ def _decoded(line: bytes) -> str | None:
 
 
 def _texts(data: U8, starts: I64, ends: I64, kinds: U8) -> pa.Array:
-    offsets, texts = kernel.gather_texts(data, starts, ends, kinds)
-    known = kinds != kernel.NULL
+    offsets, texts = gather_texts(data, starts, ends, kinds)
+    known = kinds != NULL
     validity = None if known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
     column = pa.StringArray.from_buffers(len(kinds), pa.py_buffer(offsets), pa.py_buffer(texts), validity)
-    escaped = kinds == kernel.ESCAPED
+    escaped = kinds == ESCAPED
     if not escaped.any():
         return column
     texts_without = [unescape(_lenient(cell)) for cell in column.filter(pa.array(escaped))]
@@ -160,20 +162,20 @@ def _lenient(cell: pa.StringScalar) -> str:
 
 def _parsed(kind: Type, data: U8, starts: I64, ends: I64, kinds: U8, accepted: int) -> tuple[pa.Array, Bools]:
     """The values of cells, and which of them are not known."""
-    states = np.where((accepted >> kinds) & 1 == 1, np.uint8(kernel.KNOWN), np.uint8(kernel.UNDECIDED))
-    null = kinds == kernel.NULL
-    states[null] = kernel.EMPTY
+    states = np.where((accepted >> kinds) & 1 == 1, np.uint8(KNOWN), np.uint8(UNDECIDED))
+    null = kinds == NULL
+    states[null] = EMPTY
     values = _PARSERS[kind](data, starts, ends, states)
-    if kind is Type.DOUBLE and accepted >> kernel.INTEGER & 1:
-        np.add(values, 0.0, out=values, where=kinds == kernel.INTEGER)  # in JSON, the integer -0 is 0
-    long = states == kernel.LONG
+    if kind is Type.DOUBLE and accepted >> INTEGER & 1:
+        np.add(values, 0.0, out=values, where=kinds == INTEGER)  # in JSON, the integer -0 is 0
+    long = states == LONG
     if long.any():
         cells = np.flatnonzero(long)
-        offsets, texts = kernel.gather_texts(data, starts[cells], ends[cells], kinds[cells])
+        offsets, texts = gather_texts(data, starts[cells], ends[cells], kinds[cells])
         numbers = pa.StringArray.from_buffers(len(cells), pa.py_buffer(offsets), pa.py_buffer(texts))
         values[cells] = pc.cast(numbers, pa.float64()).to_numpy()
     column = pa.array(values, mask=null if null.any() else None)
-    return column.view(ARROW_TYPES[kind]) if kind in (Type.TIMESTAMP, Type.DATE) else column, states == kernel.UNDECIDED
+    return column.view(ARROW_TYPES[kind]) if kind in (Type.TIMESTAMP, Type.DATE) else column, states == UNDECIDED
 
 
 def _read_one_by_one(
