@@ -1,4 +1,4 @@
-"""How kernel functions are compiled: `compiled`, and `compiled_inline` for the smallest of them, such as `assign`.
+"""How kernel functions are compiled: `compiled`, `compiled_uncounted`, and `compiled_inline` for the smallest of them.
 
 A function that Python calls is compiled once per machine, or was compiled in advance (`store.py`, `signatures.py`,
 `build.py`). A function that only other kernels call is compiled into its callers.
@@ -16,22 +16,29 @@ from numba.core.registry import cpu_target
 from anabranch.compiled import store
 from anabranch.patches.numba_cache import use_cache
 from anabranch.patches.numba_cfunc_wrapper import skip_cfunc_wrapper
-from anabranch.patches.numba_nrt import skip_reference_counts
+from anabranch.patches.numba_nrt import count_references, skip_reference_counts
 from anabranch.patches.numba_options import known_options
 from anabranch.patches.numba_parts import use_parts
 from anabranch.patches.numba_templates import compile_for_types
 
-_OPTIONS: dict[str, Any] = {**skip_cfunc_wrapper(cpu_target)}
-_INLINE_OPTIONS: dict[str, Any] = {
-    **_OPTIONS,
-    **known_options({"forceinline": True}, cpu_target),
-    **skip_reference_counts(cpu_target),
-}
+_BASE_OPTIONS: dict[str, Any] = {**skip_cfunc_wrapper(cpu_target)}
+_OPTIONS: dict[str, Any] = {**_BASE_OPTIONS, **count_references(cpu_target)}
+_UNCOUNTED_OPTIONS: dict[str, Any] = {**_BASE_OPTIONS, **skip_reference_counts(cpu_target)}
+_INLINE_OPTIONS: dict[str, Any] = {**_UNCOUNTED_OPTIONS, **known_options({"forceinline": True}, cpu_target)}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a function for the types of its arguments, or load the compiled code from disk, at its first call."""
     return _dispatcher(function, _OPTIONS)
+
+
+def compiled_uncounted(function: Callable[..., Any]) -> Any:
+    """Compile a function that neither allocates nor returns arrays, without reference counting.
+
+    A call of another function counts the references of all arrays in its arguments, also of those in a named tuple:
+    for a tuple of twenty arrays, that takes longer than a small function itself.
+    """
+    return _dispatcher(function, _UNCOUNTED_OPTIONS)
 
 
 def compiled_inline(function: Callable[..., Any]) -> Any:

@@ -19,6 +19,11 @@ from typing import Any
 from anabranch.patches.numba_options import known_options
 
 
+def count_references(target: Any) -> dict[str, Any]:
+    """Return the option for a function that allocates, or returns arrays: it would inherit that of its caller."""
+    return known_options({"_nrt": True}, target)
+
+
 def skip_reference_counts(target: Any) -> dict[str, Any]:
     """Return the option for Numba's decorator; empty where the compiler target does not know it."""
     return known_options({"_nrt": False}, target)

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from anabranch.arrays import F64
-from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.compiled import assign, compiled, compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.curves import is_contact, outline, outside_curve
 from anabranch.monitor.kernel.distributions import ZERO, sorted_few
 from anabranch.monitor.kernel.ellipsoid import PRECISION
@@ -35,7 +35,7 @@ _ERROR = 1e-13
 _STEPS = 48
 
 
-@compiled
+@compiled_uncounted
 def certain_range(
     body: Body, lines: Lines, constraints: Constraints, level: float, top: float, point: F64, interval: F64
 ) -> tuple[float, float]:
@@ -101,20 +101,19 @@ def _cut_to_level(body: Body, lines: Lines, constraints: Constraints, level: flo
     n = _bands(body, lines, constraints, level, planes, ZERO + dims - 1) if level > 0.0 else ZERO + dims - 1
     begin, end = np.inf, -np.inf
     for axis in range(dims):
-        farthest, n = _extreme(body, planes, n, axis, 1.0, lines, constraints, level, point)
-        end = max(end, farthest)
+        end, n = _extreme(body, planes, n, axis, 1.0, end, lines, constraints, level, point)
         for row in range(dims - 1):
             other = row if row < axis else row + 1
             # The first plane is the end of a prediction: it has the slack of an instant.
             planes[row, other], planes[row, axis], planes[row, dims + 1] = 1.0, -1.0, body.planes[0, dims + 1]
-        farthest, n = _extreme(body, planes, n, axis, -1.0, lines, constraints, level, point)
-        begin = min(begin, -farthest)
+        farthest, n = _extreme(body, planes, n, axis, -1.0, -begin, lines, constraints, level, point)
+        begin = -farthest
         for row in range(dims - 1):
             planes[row] = 0.0
     return (begin, end) if begin <= end else (_latest(point), _latest(point))
 
 
-@compiled
+@compiled_uncounted
 def _bands(body: Body, lines: Lines, constraints: Constraints, level: float, planes: F64, n: int) -> int:
     """Add the planes between which each form alone reaches a level; returns the number of planes."""
     dims, plane = planes.shape[1] - 2, lines.plane
@@ -135,7 +134,7 @@ def _bands(body: Body, lines: Lines, constraints: Constraints, level: float, pla
     return n
 
 
-@compiled
+@compiled_uncounted
 def _band(f: int, level: float, constraints: Constraints, e: F64) -> tuple[float, float]:
     """The predicted values with which a form reaches a level. Errors are symmetric, and so is the band."""
     lower, upper = constraints.sets[constraints.first[f], 0], constraints.sets[constraints.first[f], 1]
@@ -148,7 +147,7 @@ def _band(f: int, level: float, constraints: Constraints, e: F64) -> tuple[float
     return (2.0 * middle - end, end) if end > upper - error_of(f, constraints, e) else (lower + (upper - end), end)
 
 
-@compiled
+@compiled_uncounted
 def _end_of_band(f: int, level: float, start: float, sign: float, constraints: Constraints, e: F64) -> float:
     """Where the probability of a form falls below a level, from `start` on in a direction: by Newton's method.
 
@@ -176,28 +175,27 @@ def _end_of_band(f: int, level: float, start: float, sign: float, constraints: C
 
 @compiled
 def _extreme(
-    body: Body, planes: F64, n: int, axis: int, sign: float, lines: Lines, constraints: Constraints, level: float,
-    point: F64,
+    body: Body, planes: F64, n: int, axis: int, sign: float, known: float, lines: Lines, constraints: Constraints,
+    level: float, point: F64,
 ) -> tuple[float, int]:  # fmt: skip
-    """The largest `sign` times a coordinate of a point that reaches a level; minus infinity if there is none.
+    """The largest `sign` times a coordinate of a point that reaches a level, or `known`, if that is larger.
 
     Tangents are added to `planes`; also returns the number of planes.
     """
     dims = len(point)
-    corner, at, slope = np.empty(dims), np.empty(dims), np.empty(dims)
-    farthest = -np.inf
+    corner, at, slope, scratch = np.empty(dims), np.empty(dims), np.empty(dims), np.empty((2, dims))
+    corners, count = cut(body, planes, n)
     for _ in range(_MOST_CUTS):
-        corners, count = cut(body, planes, n)
         farthest = -np.inf
         for k in range(count):
             if sign * corners[k, axis] > farthest:
                 farthest = sign * corners[k, axis]
                 assign(corner, corners[k])
-        if count == 0:
-            break
+        if farthest <= known:
+            return known, n
         assign(at, corner)
         if level > 0.0 and probability_at(corner, lines, constraints, slope) < level - _ERROR:
-            below = math.log(_near_level(point, at, lines, constraints, level, slope) / level)
+            below = math.log(_near_level(point, at, lines, constraints, level, slope, scratch) / level)
         else:
             below = -outside_curve(corner, lines, constraints, slope)
             if below >= 0.0:
@@ -205,16 +203,23 @@ def _extreme(
         n = _add_tangent(at, slope, below, planes, n)
         if excess(planes[n - 1], corner) <= planes[n - 1, dims + 1]:  # rounding errors dominate
             break
+        if dims > 2:
+            corners, count = cut(body, planes, n)
+        else:
+            corners, count = cut(Body(corners, count, body.planes, body.n_planes), planes[n - 1 : n], ZERO + 1)
     return farthest, n
 
 
-@compiled
-def _near_level(inside: F64, outside: F64, lines: Lines, constraints: Constraints, level: float, slope: F64) -> float:
+@compiled_uncounted
+def _near_level(
+    inside: F64, outside: F64, lines: Lines, constraints: Constraints, level: float, slope: F64, scratch: F64
+) -> float:
     """Move a point below the level towards one that reaches it, until its probability is at least half the level.
 
     Far from the set, the probability may be 0 and has no logarithm. Returns the probability of the moved point.
     """
-    nearest, middle = inside.copy(), np.empty(len(inside))
+    nearest, middle = scratch[0], scratch[1]
+    assign(nearest, inside)
     value = probability_at(outside, lines, constraints, slope)
     for _ in range(_STEPS):
         if 0.5 * level <= value < level:
@@ -318,7 +323,7 @@ def _first_reached(instants: F64, inside: float, lines: Lines, constraints: Cons
     return inside
 
 
-@compiled
+@compiled_uncounted
 def _reaches(point: F64, lines: Lines, constraints: Constraints, level: float, slope: F64) -> bool:
     """Whether the probability at a point reaches a level, up to the error of an integral.
 

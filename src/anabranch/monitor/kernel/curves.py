@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from anabranch.arrays import F64, Bools
-from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.compiled import assign, compiled, compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.distributions import NONE, ZERO
 from anabranch.monitor.kernel.lines import Lines, add_slope, plane_of, predict_values
 from anabranch.monitor.kernel.polygons import ROUNDING, Body, between, counter_clockwise, excess, mean
@@ -25,7 +25,7 @@ TOLERANCE, RELATIVE_TOLERANCE = 0.9e-6, 1e-9
 _MOST_WAITING = 64
 
 
-@compiled
+@compiled_uncounted
 def curve_of(constraints: Constraints) -> int:
     """The curved shape of a query; -1 if it has none. Two names have one difference of locations."""
     for s in range(len(constraints.shapes.is_curved)):
@@ -34,7 +34,7 @@ def curve_of(constraints: Constraints) -> int:
     return NONE
 
 
-@compiled
+@compiled_uncounted
 def _slack(s: int, lines: Lines, constraints: Constraints) -> float:
     """The rounding error of distances."""
     dims, total = len(lines.plane) - 2, ROUNDING * constraints.shapes.distances[s, 1]
@@ -66,7 +66,7 @@ def _coordinate(
     return at, plane[0] * direction[0] + plane[1] * direction[1], error_of(f, constraints, lines.error)
 
 
-@compiled
+@compiled_uncounted
 def outside_curve(point: F64, lines: Lines, constraints: Constraints, slope: F64) -> float:
     """By how much the distance at some instants is too large; 0 if this is a rounding error, and below 0 inside.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.arrays import F64
-from anabranch.compiled import compiled, compiled_inline
+from anabranch.compiled import compiled, compiled_inline, compiled_uncounted
 
 _ROOT_2 = math.sqrt(2.0)
 #: Start values of counters. Numba has a separate type for literals, and would compile the functions that get one twice.
@@ -46,7 +46,7 @@ def at_most(x: float, e: float, s: float) -> float:
     return 0.5 * (1.0 + math.erf(x / (s * _ROOT_2)) / math.erf(e / (s * _ROOT_2)))
 
 
-@compiled
+@compiled_uncounted
 def difference(z: float, e1: float, s1: float, e2: float, s2: float) -> tuple[float, float]:
     """The probability that the difference of two independent errors is at most `z`, and the density at `z`.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.arrays import F64
-from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.compiled import assign, compiled, compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.curves import curve_of
 from anabranch.monitor.kernel.distributions import NONE, ZERO
 from anabranch.monitor.kernel.ellipsoid import PRECISION, Frame, box, climb, flattened, from_frame, to_frame
@@ -33,7 +33,7 @@ _GOLDEN = 0.6180339887498949
 SMALL_STEPS = 256
 
 
-@compiled
+@compiled_uncounted
 def highest(body: Body, lines: Lines, constraints: Constraints, threshold: float, point: F64) -> float:
     """The highest probability over a set of instants; the instants are written to `point`.
 
@@ -43,7 +43,7 @@ def highest(body: Body, lines: Lines, constraints: Constraints, threshold: float
     return highest_from(body, lines, constraints, threshold, point)
 
 
-@compiled
+@compiled_uncounted
 def highest_from(body: Body, lines: Lines, constraints: Constraints, threshold: float, point: F64) -> float:
     """The same from any instants of the set, which `point` has at first."""
     if has_choices(constraints):
@@ -147,7 +147,7 @@ def is_certain(point: F64, lines: Lines, constraints: Constraints) -> bool:
 # ---------------------------------------------------------------- one form
 
 
-@compiled
+@compiled_uncounted
 def _bound(body: Body, lines: Lines, constraints: Constraints, point: F64) -> tuple[float, int, bool, bool]:
     """An upper bound: the product of the highest probabilities of the groups.
 
@@ -175,7 +175,7 @@ def _bound(body: Body, lines: Lines, constraints: Constraints, point: F64) -> tu
     return bound, groups, is_alone, is_convex
 
 
-@compiled
+@compiled_uncounted
 def _best_prediction(f: int, low: float, high: float, constraints: Constraints, e: F64) -> float:
     """The predicted value between `low` and `high` at which the form is most probably in its set."""
     if constraints.first[f + 1] - constraints.first[f] != 1:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anabranch.arrays import F64
-from anabranch.compiled import compiled, compiled_inline
+from anabranch.compiled import compiled, compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.distances import area_probability
 from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.polygons import ROUNDING, largest
@@ -61,12 +61,18 @@ def plane_of(f: int, constraints: Constraints, lines: Lines, plane: F64) -> None
         plane[dims + 1] += ROUNDING * lines.size[v]
 
 
-@compiled
+@compiled_uncounted
 def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F64) -> float:
     """The probability at a point; the negative gradient of its logarithm is written to `slope`."""
     predict_values(point, lines, constraints)
-    if not has_choices(constraints):
-        return _choice_probability(ZERO, len(constraints.groups), lines, constraints, slope)
+    if has_choices(constraints):
+        return _sum_of_choices(lines, constraints, slope)
+    return _choice_probability(ZERO, len(constraints.groups), lines, constraints, slope)
+
+
+@compiled
+def _sum_of_choices(lines: Lines, constraints: Constraints, slope: F64) -> float:
+    """The sum of the probabilities of choices, of which at most one holds; `slope` is as above."""
     total, begin, rise = 0.0, ZERO, np.zeros(len(slope))
     for g in range(len(constraints.groups) + 1):
         if g == len(constraints.groups) or forms_of(g, constraints)[0] == 0:
@@ -81,7 +87,7 @@ def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F6
     return min(1.0, total)
 
 
-@compiled
+@compiled_uncounted
 def _choice_probability(begin: int, end: int, lines: Lines, constraints: Constraints, slope: F64) -> float:
     """The product of the probabilities of some groups and of all areas; `slope` is as above."""
     center, e = lines.center, lines.error
@@ -113,7 +119,7 @@ def _choice_probability(begin: int, end: int, lines: Lines, constraints: Constra
     return product
 
 
-@compiled
+@compiled_uncounted
 def shape_slack(s: int, constraints: Constraints, lines: Lines) -> float:
     """The rounding error of the coordinates of a location, relative to an area."""
     shapes, size = constraints.shapes, shape_size(s, constraints.shapes)
@@ -124,7 +130,7 @@ def shape_slack(s: int, constraints: Constraints, lines: Lines) -> float:
     return ROUNDING * size
 
 
-@compiled
+@compiled_uncounted
 def _slope_away_from_center(s: int, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
     """Write a slope for a point at which a location is in its area with probability 0: it points away from the center.
 
@@ -139,7 +145,7 @@ def _slope_away_from_center(s: int, center: F64, lines: Lines, constraints: Cons
             add_slope(f, math.copysign(beyond, offset), lines, constraints, slope)
 
 
-@compiled
+@compiled_uncounted
 def add_slope(f: int, decline: float, lines: Lines, constraints: Constraints, slope: F64) -> None:
     """Add the slope of a function that declines at this rate with the predicted value of a form."""
     u, v = constraints.forms[f, 0], constraints.forms[f, 1]
@@ -148,7 +154,7 @@ def add_slope(f: int, decline: float, lines: Lines, constraints: Constraints, sl
         slope[constraints.axis[v]] -= decline * lines.rate[v]
 
 
-@compiled
+@compiled_uncounted
 def _add_joint_slope(g: int, value: float, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
     """The same for a group of forms, by finite differences."""
     for v in range(len(center)):
@@ -161,7 +167,7 @@ def _add_joint_slope(g: int, value: float, center: F64, lines: Lines, constraint
             slope[constraints.axis[v]] += (value - after) / (step * value) * lines.rate[v]
 
 
-@compiled
+@compiled_uncounted
 def _slope_away_from_sets(g: int, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
     """Write a slope for a point at which a group has probability 0: it points away from the sets of its forms."""
     slope[:] = 0.0
@@ -178,7 +184,7 @@ def _slope_away_from_sets(g: int, center: F64, lines: Lines, constraints: Constr
                 add_slope(f, 1.0, lines, constraints, slope)
 
 
-@compiled
+@compiled_uncounted
 def _is_used(v: int, g: int, constraints: Constraints) -> bool:
     for f in range(constraints.groups.shape[1]):
         if constraints.groups[g, f] and (constraints.forms[f, 0] == v or constraints.forms[f, 1] == v):

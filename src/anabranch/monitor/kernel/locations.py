@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anabranch.compiled import compiled, compiled_inline
+from anabranch.compiled import compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.lines import Lines
 from anabranch.monitor.kernel.probabilities import Constraints, error_of, predicted_form
 from anabranch.monitor.kernel.shapes import FARTHEST, NEAREST, distance_from, which_point
@@ -27,7 +27,7 @@ def are_convex(constraints: Constraints) -> bool:
     return True
 
 
-@compiled
+@compiled_uncounted
 def are_certain(lines: Lines, constraints: Constraints) -> bool:
     """Whether locations are in their areas for all possible errors, at the instants of `lines.center`."""
     shapes = constraints.shapes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.arrays import F64, I64, Bools
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_uncounted
 from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.lines import Lines, plane_of, shape_slack
 from anabranch.monitor.kernel.polygons import ROUNDING
@@ -14,7 +14,7 @@ from anabranch.monitor.kernel.shapes import pieces_in_ring
 from anabranch.monitor.kernel.zones import pieces_in_polygon
 
 
-@compiled
+@compiled_uncounted
 def count_choices(reach: float, lines: Lines, constraints: Constraints, pieces: F64, counts: I64) -> int:
     """Write the pieces of each shape and their number; returns the number of choices of one piece per shape.
 
@@ -45,13 +45,13 @@ def _write_pieces(s: int, reach: float, lines: Lines, constraints: Constraints, 
     return pieces_in_ring(s, x, dx, y, dy, ex, ey, reach, slack, shapes, pieces)
 
 
-@compiled
+@compiled_uncounted
 def shape_axis(s: int, constraints: Constraints) -> int:
     """The axis of the instant of a shape that is not curved."""
     return constraints.axis[constraints.forms[constraints.shapes.forms[s, 0], 0]]
 
 
-@compiled
+@compiled_uncounted
 def piece_planes(
     choice: int, reach: float, constraints: Constraints, pieces: F64, counts: I64, planes: F64, is_open: Bools, n: int
 ) -> int:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anabranch.arrays import F64, I64, Bools
-from anabranch.compiled import compiled, compiled_inline
+from anabranch.compiled import compiled, compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.distributions import (
     CUTS,
     FEW_NODES,
@@ -63,7 +63,7 @@ class Constraints(NamedTuple):
     shapes: Shapes
 
 
-@compiled
+@compiled_uncounted
 def form_probability(f: int, predicted: float, constraints: Constraints, e: F64) -> tuple[float, float]:
     """The probability that a form with this predicted value is in its set, and the derivative of that probability."""
     total, slope = 0.0, 0.0
@@ -79,7 +79,7 @@ def form_probability(f: int, predicted: float, constraints: Constraints, e: F64)
     return min(1.0, max(0.0, total)), slope
 
 
-@compiled
+@compiled_uncounted
 def form_at_most(f: int, z: float, constraints: Constraints, e: F64) -> tuple[float, float]:
     """The probability that a form is at most `z` above its prediction, and the density there."""
     u, v = constraints.forms[f, 0], constraints.forms[f, 1]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anabranch.arrays import F64, I64, Bools
-from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.compiled import assign, compiled, compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.certain import certain_range, curved_interval
 from anabranch.monitor.kernel.curves import curve_of, outline, trim
 from anabranch.monitor.kernel.distributions import ZERO
@@ -222,7 +222,7 @@ def align(
     return reach
 
 
-@compiled
+@compiled_uncounted
 def _scale_distances(
     s: int, members: I64, shifts: F64, predictions: PredictionArrays, rules: MatchRules, constraints: Constraints,
     lines: Lines,
@@ -260,7 +260,7 @@ def _longest(
     return shift + min(predictions.begin[row], 0.0), shift + max(predictions.end[row], predictions.period[row])
 
 
-@compiled
+@compiled_uncounted
 def _limit_planes(low: F64, high: F64, reach: float, rules: MatchRules, planes: F64, is_open: Bools) -> int:
     """Write the half-planes of when the predictions apply, and of the window; returns their number."""
     dims = planes.shape[1] - 2
@@ -283,7 +283,7 @@ def _limit_planes(low: F64, high: F64, reach: float, rules: MatchRules, planes: 
     return n
 
 
-@compiled
+@compiled_uncounted
 def _constraint_planes(
     cell: F64, widen: int, constraints: Constraints, lines: Lines, planes: F64, is_open: Bools, n: int
 ) -> int:

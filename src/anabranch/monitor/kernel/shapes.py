@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anabranch.arrays import F64, I64, Bools
-from anabranch.compiled import compiled, compiled_inline
+from anabranch.compiled import compiled, compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.distributions import ZERO
 
 #: Which point of the box counts for a distance.
@@ -65,7 +65,7 @@ class Shapes(NamedTuple):
     radius: F64
 
 
-@compiled
+@compiled_uncounted
 def most_pieces(shapes: Shapes) -> int:
     """An upper bound for the pieces of a line in an area: an edge of a polygon cuts the line at most twice."""
     most = MOST_IN_RING
@@ -74,7 +74,7 @@ def most_pieces(shapes: Shapes) -> int:
     return most
 
 
-@compiled
+@compiled_uncounted
 def shape_size(s: int, shapes: Shapes) -> float:
     """The magnitude of the numbers of an area: its center, and its largest finite distance or coordinate."""
     size = shapes.distances[s, 1] if shapes.distances[s, 1] < np.inf else shapes.distances[s, 0]
