@@ -125,14 +125,16 @@ def row(id: str, t: float, x: float, x_rate: float = 0.0, y: float = 0.0, zone: 
     return {"id": id, "zone": zone, "t": t, "x": x, "x_rate": x_rate, "y": y, "y_rate": 0.0, "z": 0.0, "z_rate": 0.0}
 
 
-def job_of(clauses: str, live: bool = False, error: float = 0, period: str = "") -> Any:
+def workbook_of(clauses: str, error: float = 0) -> str:
     """Riders within 10 of taxis; the x of both have an error."""
-    error_clause = f"x = {error}, y = 0, z = 0"
-    streams = [
-        STREAM.format(name=name, time="DOUBLE", error=error_clause, clauses=period) for name in ("taxis", "riders")
-    ]
+    errors = f"x = {error}, y = 0, z = 0"
+    streams = [STREAM.format(name=name, time="DOUBLE", error=errors, clauses="") for name in ("taxis", "riders")]
     query = f"CREATE QUERY q AS MONITOR a, b FROM taxis AS a, riders AS b WHERE DISTANCE(a, b) <= 10 {clauses};"
-    return local_job("".join(streams) + query, "q", live=live)
+    return "".join(streams) + query
+
+
+def job_of(clauses: str, live: bool = False, error: float = 0) -> Any:
+    return local_job(workbook_of(clauses, error), "q", live=live)
 
 
 def run_over(job: Any, *batches: Rows, buckets: int = 2) -> MonitorRun:
@@ -175,9 +177,11 @@ TAXI = row("taxi", 0.0, 0.0, 1.0)
     ],
 )
 def test_who_is_nearest(k: int, riders: list[Row], expected: dict[str, Any]) -> None:
+    rows = {"taxis": [TAXI], "riders": riders}
     run = run_over(job_of(f"NEAREST {k}"))
-    run.run([{"taxis": [TAXI], "riders": riders}])
+    run.run([rows])
     assert ranges(run.rows()) == expected
+    assert ranges(answers(bound_query(workbook_of(f"NEAREST {k}"), "q"), rows)) == expected
     assert all(answer["probability"] == 1.0 for answer in run.rows())
 
 

@@ -256,17 +256,14 @@ class MonitorOperator:
         tick = np.floor(ticks + 16 * np.finfo(np.float64).eps * abs(ticks)) * every
         if tick <= self._last_tick:
             return []
-        previous_tick, self._last_tick = self._last_tick, tick
+        self._last_tick = tick
         times = exact_times(self._held.code, self._kind)
         until = tick - times * unit
         regions = self._evaluator.regions(self._held.ending(np.minimum(self._held.end, until)), self._members)
-        origin = times[regions.members[:, 0]] * unit
-        has_grown = origin + regions.interval[:, 1] > previous_tick
-        return self._answers(regions.take(has_grown & self._continues(regions, tick - origin)), self._held, PARTIAL)
-
-    def _continues(self, regions: Regions, until: F64) -> Bools:
-        """Which regions were cut at a tick, and did not end before."""
-        return regions.interval[:, 1] >= until - _MARGIN * np.maximum(1.0, np.abs(until))
+        ends_at = times[regions.members[:, 0]] * unit + regions.interval[:, 1]
+        # Regions that ended before are validated.
+        continues = ends_at >= tick - _MARGIN - 16 * np.finfo(np.float64).eps * abs(tick)
+        return self._answers(regions.take(continues), self._held, PARTIAL)
 
     def _answers(self, regions: Regions, held: Predictions, status: str) -> list[pa.Table]:
         spec = self._spec
