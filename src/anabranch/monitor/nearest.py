@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from anabranch.errors import Span
 from anabranch.language.findings import Findings
@@ -59,7 +60,7 @@ def _objections_to_conditions(
         message = f"NEAREST needs a bound on the distance, such as {bound}"
         hint = f"add WHERE {bound}" if body.where is None else f"add AND {bound}"
         yield "no-distance", message, body.clause_span("NEAREST"), hint
-    for part in (*constraints, *areas):
+    for part in chain[BoundConstraint | BoundArea](constraints, areas):
         if part.window:
             message = "NEAREST compares distances at one instant, so no condition can have a window"
             yield "not-supported", message, part.span, "remove WITHIN"
