@@ -170,9 +170,11 @@ TAXI = row("taxi", 0.0, 0.0, 1.0)
         # p is at a distance of 1. q is nearer while the taxi is between 1 and 3, and r is as near at 2 only.
         (1, [row("p", 0.0, 1.0, 1.0), row("q", 0.0, 2.0)], {"p": [(0, 1), (3, 4)], "q": [(1, 3)]}),
         (1, [row("p", 0.0, 1.0, 1.0), row("r", 0.0, 2.0, y=1.0)], {"p": [(0, 4)]}),
+        (1, [row("p", 0.0, 1.0, 1.0), row("r", 0.0, 4 / 3, y=1.0)], {"p": [(0, 4)]}),
         # p is within reach from 2 on, and nearer than q when 24 - 7t is below 9.
         (1, [row("p", 0.0, 24.0, -6.0), row("q", 0.0, 9.0, 1.0)], {"p": [(15 / 7, 4)], "q": [(0, 15 / 7)]}),
-        # Two predictions of one key at one time count once.
+        # Two predictions of one key at one time count once, and not for each other.
+        (1, [row("p", 0.0, 2.0), row("p", 0.0, 2.5), row("q", 0.0, 9.0)], {"p": [(0, 4), (0, 4)]}),
         (2, [row("p", 0.0, 2.0), row("p", 0.0, 2.5), row("q", 0.0, 9.0)], {"p": [(0, 4), (0, 4)], "q": [(0, 4)]}),
         # The next prediction of p is out of reach.
         (1, [row("p", 0.0, 2.0), row("p", 3.0, 50.0), row("q", 0.0, 9.0)], {"p": [(0, 3)], "q": [(3, 4)]}),
