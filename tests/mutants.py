@@ -294,6 +294,21 @@ MUTANTS = [
         ("buffer", "max(versions.begin[k], versions.time[p] - versions.time[k])", "versions.begin[k]"),
         ("buffer", "after <= within and before <= within", "after <= 0.0 and before <= 0.0"),
     ]),
+    *_mutants("monitor/kernel", ["monitor/test_nearest.py::test_who_is_nearest"], [
+        ("ranks", "is_kept = nearer_keys < k and", "is_kept = nearer_keys <= k and"),
+        ("ranks", "nearer_keys -= 1 if n_nearer[key] > 0 else 0", "nearer_keys -= 1 if step[order[e]] < 0 else 0"),
+        ("ranks", "if candidates.key[i] == candidates.key[j]:", "if i == j:"),
+        ("ranks", "0.5 * (b + math.copysign(", "0.5 * (b - math.copysign("),
+        ("ranks", "or _is_nearer(i, j, cuts[c + 1] - third, paths)", ""),
+        ("ranks", "if n > 0 and since - found[n - 1, 1] <= shortest:", "if n > 0:"),
+    ]),
+    *_mutants("monitor", [
+        "monitor/test_nearest.py::test_candidates_that_ended_before_the_watermark_still_count",
+        "monitor/test_nearest.py::test_every_bucket_answers_for_its_own_taxis",
+    ], [
+        ("nearest_operator", "np.unique(candidates.members[is_open[group]], axis=0)", "pending.members"),
+        ("nearest_operator", "held.able[elsewhere] &= ~1", "held.able[elsewhere] &= ~0"),
+    ]),
     *_mutants("monitor/kernel", [
         "monitor/test_probabilities.py::test_one_error",
         "monitor/test_probabilities.py::test_the_difference_of_two_errors",

@@ -261,6 +261,7 @@ def monitors(draw: st.DrawFn) -> Monitor:
         max_delay=draw(maybe(durations)),
         buffer=buffer,
         discard=None if buffer is None else draw(maybe(st.sampled_from(policies))),
+        nearest=draw(maybe(st.integers(0, 1000))),
     )
 
 

@@ -18,6 +18,8 @@ WORKBOOK = """
     CREATE STREAM cars KEY (car) VALUE (x, y) TIME t MODEL PREDICTED ERROR (x = 25, y = 0) PERIOD 5;
     CREATE STREAM typed KEY (car STRING) VALUE (x DOUBLE) TIME t TIMESTAMP MODEL PREDICTED ERROR 5 PERIOD 5;
     CREATE STREAM wide KEY (car) VALUE (x, y) TIME t MODEL PREDICTED ERROR spread NORMAL 2 PERIOD 5;
+    CREATE STREAM taxis KEY (taxi) VALUE (x, y, z) TIME t SPACE (x, y)
+      MODEL PREDICTED ERROR (x = 25, y = 25, z = 0) PERIOD 5;
     CREATE STREAM positions KEY (car) VALUE (x, y) TIME t;
     CREATE STREAM made KEY (car) VALUE (x) TIME t PREDICTED FROM positions ERROR 5 PERIOD 5;
     CREATE RELATION hall (x);
@@ -71,6 +73,35 @@ def test_the_default_policy_of_a_buffer_is_least_contribution(catalog: Catalog) 
     ],
 )
 def test_invalid_monitors(query: str, code: str, catalog: Catalog) -> None:
+    assert wrong(f"MONITOR {query}", catalog) == [code]
+
+
+NEAR = "a, b FROM taxis WHERE DISTANCE(a, b) <= 5"
+
+
+def test_a_monitor_with_nearest(catalog: Catalog) -> None:
+    monitor = bound(f"MONITOR {NEAR} AND a.taxi <> 'x' SEMANTICS EXPECTED WITHIN 0 EVERY 2 NEAREST 3", catalog)
+    assert (monitor.nearest, monitor.every) == (3, 2.0)
+    assert bound(f"MONITOR {NEAR}", catalog).nearest is None
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        (f"{NEAR} NEAREST 0", "out-of-range"),
+        (f"{NEAR} SEMANTICS MUST NEAREST 1", "not-supported"),
+        (f"{NEAR} BUFFER 5 NEAREST 1", "not-supported"),
+        (f"{NEAR} WITHIN 2 SECONDS NEAREST 1", "not-supported"),
+        (f"{NEAR} WITHIN 2 AND a.z < 5 NEAREST 1", "not-supported"),
+        (f"{NEAR} AND ABS(a.z - b.z) <= 4 WITHIN 2 AND a.z < 5 NEAREST 1", "not-supported"),
+        (f"{NEAR} AND a.z = 5 NEAREST 1", "not-supported"),
+        ("a FROM taxis WHERE DISTANCE(a, 'POINT(1 2)') <= 5 NEAREST 1", "not-supported"),
+        ("a, b FROM taxis WHERE DISTANCE(a, 'POINT(1 2)') <= 5 NEAREST 1", "no-distance"),
+        ("a, b FROM taxis WHERE ABS(a.x - b.x) <= 5 NEAREST 1", "no-distance"),
+        ("a, b FROM taxis WHERE NOT DISTANCE(a, b) <= 5 NEAREST 1", "no-distance"),
+    ],
+)
+def test_what_nearest_needs(query: str, code: str, catalog: Catalog) -> None:
     assert wrong(f"MONITOR {query}", catalog) == [code]
 
 

@@ -67,6 +67,14 @@ def test_each_tick_is_reported_once() -> None:
     assert validity(run.rows("partial")) == [(0, 4), (0, 8)]
 
 
+def test_an_answer_that_ended_before_the_tick_is_only_validated() -> None:
+    """The value moves from -8 to 12, and is at least 5 away from 0 until 1.5, and again from 6.5 on."""
+    query = "MONITOR a FROM e WHERE ABS(a.x) >= 5 AND a.id = 1 EVERY 1"
+    run = run_over(query, [row(1, 0.0, -8.0, 2.0)], *([row(2, t)] for t in (1.0, 2.0, 8.0)))
+    assert validity(run.rows("partial")) == [(0, 1), (6.5, 8)]
+    assert validity(run.rows()) == [(0, 1.5)]
+
+
 def test_partial_answers_of_a_pair_use_no_later_instants() -> None:
     """A value of b matches only the value of a two units later, so the answer starts when that instant is reached."""
     query = f"{PAIR} WITHIN 2 EVERY 1"

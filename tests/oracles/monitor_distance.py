@@ -351,6 +351,21 @@ def answers(query: BoundMonitor, rows: Rows) -> list[Answer]:
 
 def answers_with_pairs(query: BoundMonitor, rows: Rows) -> Iterator[tuple[Answer, Pair]]:
     """The answers, each with the pair that it is about."""
+    for members, pair in compared_pairs(query, rows):
+        for region in pair.regions():
+            if region.probability > 0 and region.probability >= query.threshold:
+                yield answer_of(query, members, region), pair
+
+
+def answer_of(query: BoundMonitor, members: tuple[Prediction, ...], region: Region) -> Answer:
+    """The answer about a region."""
+    structs = {operand.label: dict(own.answer_struct) for operand, own in zip(query.operands, members, strict=False)}
+    valid = {"valid_from": region.valid[0], "valid_to": region.valid[1]}
+    return {**structs, **valid, "probability": region.probability}
+
+
+def compared_pairs(query: BoundMonitor, rows: Rows) -> Iterator[tuple[tuple[Prediction, Prediction], Pair]]:
+    """The predictions that satisfy the conditions on rows, and what is compared of them."""
     operands = {operand.name: number for number, operand in enumerate(query.operands)}
     for members in pairs(query, rows):
         bindings = {(operand.name, 1): own.columns for operand, own in zip(query.operands, members, strict=False)}
@@ -360,15 +375,7 @@ def answers_with_pairs(query: BoundMonitor, rows: Rows) -> Iterator[tuple[Answer
             continue
         limits = tuple((float(own.time), float(own.end)) for own in members)
         within = query.within if len(query.operands) == 2 else 0.0
-        pair = Pair((limits[0], limits[1]), within, tuple(own for own in conditions if own), query.semantics)
-        for region in pair.regions():
-            if region.probability > 0 and region.probability >= query.threshold:
-                structs = {
-                    operand.label: dict(own.answer_struct)
-                    for operand, own in zip(query.operands, members, strict=False)
-                }
-                valid = {"valid_from": region.valid[0], "valid_to": region.valid[1]}
-                yield {**structs, **valid, "probability": region.probability}, pair
+        yield members, Pair((limits[0], limits[1]), within, tuple(own for own in conditions if own), query.semantics)
 
 
 def _condition(

@@ -44,6 +44,8 @@ CREATE QUERY windows AS
     AND a.car < b.car AND a.car < 10 WITHIN 3;
 CREATE QUERY curved AS
   MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 200 AND a.car < b.car WITHIN 1;
+CREATE QUERY nearest AS
+  MONITOR a, b FROM cars AS a, cars AS b WHERE DISTANCE(a, b) <= 800 AND a.car < 20 NEAREST 2;
 CREATE QUERY zone AS
   MONITOR a FROM cars AS a
   WHERE WITHIN(a, 'POLYGON((500 500, 2900 800, 2700 2800, 500 2500, 500 500), (900 900, 900 2000, 2000 2000, 900 900))')
@@ -59,6 +61,7 @@ LABELS = {
     "diagonal": ["a", "b"],
     "round": ["a", "b"],
     "curved": ["a", "b"],
+    "nearest": ["a", "b"],
     "zone": ["a"],
     "either": ["a", "b"],
     "windows": ["a", "b"],
@@ -134,7 +137,7 @@ def validated(session: Session, name: str, folder: Path) -> list[Answer]:
     return [with_numbers(row) for row in rows]
 
 
-@pytest.mark.parametrize("name", ["near", "diagonal", "round", "curved", "zone", "either", "windows"])
+@pytest.mark.parametrize("name", ["near", "diagonal", "round", "curved", "nearest", "zone", "either", "windows"])
 def test_a_live_stream_validates_the_answers_of_the_archive(
     spark: SparkSession, folder: Path, tmp_path: Path, expected: dict, name: str
 ) -> None:

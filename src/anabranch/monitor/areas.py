@@ -55,9 +55,14 @@ class Area:
         return not self.distances or self.distances[0].begin <= (0.0, 0)
 
     @property
+    def is_of_two(self) -> bool:
+        """Whether this is the distance of two locations."""
+        return self.forms[0][1] >= 0
+
+    @property
     def is_scaled(self) -> bool:
         """Whether this is the distance of two locations on the globe, which depends on the scale of the projection."""
-        return self.origin is not None and self.forms[0][1] >= 0
+        return self.origin is not None and self.is_of_two
 
 
 def merged_areas(areas: Iterable[tuple[tuple[Form, Form], BoundArea]]) -> tuple[Area, ...]:
@@ -91,7 +96,7 @@ def merged_areas(areas: Iterable[tuple[tuple[Form, Form], BoundArea]]) -> tuple[
 
 def is_curved(area: Area, analysis: MonitorAnalysis) -> bool:
     """Whether the matching instants of an area have a curved boundary: a distance of locations at two instants."""
-    return analysis.dims > 1 and area.forms[0][1] >= 0
+    return analysis.dims > 1 and area.is_of_two
 
 
 def text_of(area: Area, analysis: MonitorAnalysis) -> str:

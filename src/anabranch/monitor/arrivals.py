@@ -34,8 +34,9 @@ class Arrivals:
     parts : the parts of the bucket; None until the first row has arrived
     """
 
-    def __init__(self, layouts: Sequence[Layout]) -> None:
+    def __init__(self, layouts: Sequence[Layout], is_broadcast: bool) -> None:
         self._layouts = layouts
+        self._is_broadcast = is_broadcast
         self._predictions = [require_prediction(layout) for layout in layouts]
         self._width = max(len(layout.values) for layout in layouts)
         self.keys = [Dictionary(layout.key_types) for layout in layouts]
@@ -51,7 +52,7 @@ class Arrivals:
     @property
     def counts_rows(self) -> bool:
         """Whether this bucket counts its rows; each row may go to several buckets, and one of them counts it."""
-        return self.parts is None or counts_rows(self.parts)
+        return self.parts is None or counts_rows(self.parts, self._is_broadcast)
 
     def receive(
         self, packets: Sequence[tuple[int, bytes]], advance: Advance, by_stream: Advance, counts: Counts

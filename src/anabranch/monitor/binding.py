@@ -14,6 +14,7 @@ from anabranch.catalog import Model, Stream
 from anabranch.errors import Span
 from anabranch.language.findings import listed, shown
 from anabranch.monitor.constraints import Conditions, split_conditions
+from anabranch.monitor.nearest import check_clauses_of_nearest, check_conditions_of_nearest
 from anabranch.monitor.query import BoundArea, BoundConstraint, BoundMonitor, error_of
 from anabranch.monitor.spatial import FUNCTIONS, SpatialBinder, is_spatial
 from anabranch.monitor.syntax import Monitor
@@ -63,7 +64,9 @@ class Binder(QueryBinder):
             self.check_equalities(conditions.all_constraints, streams)
             if not conditions.refused and len(areas) == len(spatial) and (body.where is None or where is not None):
                 self.check_constraints(body, names, (*conditions.all_constraints, *areas), streams)
+                check_conditions_of_nearest(body, conditions.all_constraints, areas, self.findings)
         self.check_clauses(body)
+        check_clauses_of_nearest(body, self.findings)
         within = self.duration("WITHIN", body.within) or 0.0
         every = self.duration("EVERY", body.every, positive=True)
         max_delay = self.duration("MAX DELAY", body.max_delay)
@@ -76,7 +79,7 @@ class Binder(QueryBinder):
         return BoundMonitor(
             self.query.name, operands, conjuncts(where), within, body.semantics or SEMANTICS[0], every, max_delay,
             body.buffer, discard, self.threshold, self.query.span, conditions.constraints,
-            conditions.of_rows, areas, conditions.junctions,
+            conditions.of_rows, areas, conditions.junctions, body.nearest,
         )  # fmt: skip
 
     def check_clauses(self, body: Monitor) -> None:

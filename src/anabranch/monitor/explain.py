@@ -27,7 +27,7 @@ def plan(analysis: MonitorAnalysis) -> Plan:
     return Plan(
         query=query.name,
         kind="MONITOR",
-        classification="value constraints" if len(query.operands) == 1 else "window join of predictions",
+        classification=_classification(query),
         why=tuple(_why(analysis)),
         method=_method(analysis),
         routing=_routing(analysis),
@@ -38,6 +38,12 @@ def plan(analysis: MonitorAnalysis) -> Plan:
         graph=_graph(analysis),
         span=query.span,
     )
+
+
+def _classification(query: BoundMonitor) -> str:
+    if query.nearest is not None:
+        return "nearest neighbours among predictions"
+    return "value constraints" if len(query.operands) == 1 else "window join of predictions"
 
 
 def _method(analysis: MonitorAnalysis) -> str:
@@ -60,6 +66,10 @@ def _why(analysis: MonitorAnalysis) -> Iterator[str]:
             yield f"{analysis.text_of(part.form)} must be {_numbers(part.numbers)}"
     for area in analysis.areas:
         yield f"{text_of(area, analysis)} must {'hold' if area.rings else f'be {_numbers(area.distances)}'}"
+    if analysis.query.nearest is not None:
+        one, other = (operand.label for operand in analysis.operands)
+        nearest = f"the {analysis.query.nearest:,} nearest {other} of each {one}"
+        yield f"{nearest} are kept at each instant, and all that are as near"
     yield _SEMANTICS[analysis.query.semantics]
     yield from _windows(analysis)
 
@@ -108,6 +118,8 @@ def _routing(analysis: MonitorAnalysis) -> str:
         return f"predictions are routed by {' = '.join(f'{operand.label}.{column}' for operand, column in pairs)}"
     if len(analysis.operands) == 1:
         return "predictions are routed by key"
+    if analysis.query.nearest is not None:
+        return f"each {analysis.operands[0].label} has a bucket, by its key; all predictions go to all buckets"
     combination = {2: "pair", 3: "triple"}.get(len(analysis.operands), "quadruple")
     return f"each {combination} of parts of the keys has a bucket; a prediction goes to all buckets of its part"
 
@@ -115,6 +127,11 @@ def _routing(analysis: MonitorAnalysis) -> str:
 def _cost(analysis: MonitorAnalysis) -> str:
     if len(analysis.operands) == 1:
         return "time grows with the predictions"
+    if analysis.query.nearest is not None:
+        one, other = (operand.label for operand in analysis.operands)
+        squares = f"with the square of the candidates of each {one}: the {other} that match it"
+        copies = "" if analysis.equated is not None else "; each bucket holds all predictions"
+        return f"time grows with the predictions, and {squares}{copies}"
     alternatives = ", and with the alternatives of OR" if analysis.formula is not None else ""
     return f"time grows with the predictions, and with the combinations whose bounding boxes intersect{alternatives}"
 
@@ -132,6 +149,8 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
     yield Step("clip", "compute a polygon of matching instants and a validity interval for each connected region")
     if any(is_curved(area, analysis) for area in analysis.areas):
         yield Step("bend", "cut the polygons by the curves of distances; boundaries are polygons within 1e-6 of them")
+    if query.nearest is not None:
+        yield Step("rank", "find when fewer than k others are nearer: distances change their order at known instants")
     if query.semantics != MUST:
         yield Step("weigh", f"find the highest probability over each region{_integration(analysis)}")
     if query.threshold > 0 and query.per is None:

@@ -14,6 +14,7 @@ from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import flat
 from anabranch.columns.times import TimeKind, encode_times
 from anabranch.monitor.analysis import MonitorAnalysis
+from anabranch.monitor.nearest_operator import NearestOperator
 from anabranch.monitor.operator import MonitorOperator
 from anabranch.monitor.placement import packets, parts_of_buckets, parts_of_keys
 from anabranch.monitor.spec import MonitorSpec
@@ -52,6 +53,8 @@ class MonitorJob(QueryJob[MonitorSpec]):
         """For each bucket that is used, its parts."""
         if self.spec.is_buffered:  # the buffer is in one bucket
             return [(0,)]
+        if self.spec.is_broadcast:
+            return [(part,) for part in range(n_buckets)]
         return parts_of_buckets(n_buckets, 1 if self.spec.analysis.equated else len(self.spec.analysis.operands))
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
@@ -73,11 +76,12 @@ class MonitorJob(QueryJob[MonitorSpec]):
         prediction = require_prediction(layout)
         for name in (*layout.values, *prediction.rates, *prediction.error_columns):
             numbers[f"#{name}"] = rows[name].cast(pa.float64()).to_numpy()
-        return packets(numbers, codes, keys, key_parts, buckets), int((key_parts[codes] < 0).sum())
+        sent = packets(numbers, codes, keys, key_parts, buckets, self.spec.is_broadcast)
+        return sent, int((key_parts[codes] < 0).sum())
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
-        return MonitorOperator(self.spec)
+        return MonitorOperator(self.spec) if self.spec.analysis.query.nearest is None else NearestOperator(self.spec)
 
     def rules(self, query: int) -> Finishing:
         """The columns of the operators; the answers of an archive are all final, so the status is dropped."""

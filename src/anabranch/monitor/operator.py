@@ -8,8 +8,9 @@ or after it. Until then a new prediction can cut the time in which an earlier on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -46,15 +47,20 @@ class MonitorOperator:
     validated. `_due` is when the first pending region of a combination ends, relative to its first prediction.
     """
 
+    #: Finds the regions of combinations.
+    _evaluator_class: ClassVar[type[Evaluator]] = Evaluator
+
     def __init__(self, spec: MonitorSpec) -> None:
         self._spec = spec
         self._width = max(len(layout.values) for layout in spec.layouts)
-        self._evaluator = Evaluator(spec.analysis, spec.layouts, spec.streams, spec.values, spec.columns, spec.sums)
+        self._evaluator = self._evaluator_class(
+            spec.analysis, spec.layouts, spec.streams, spec.values, spec.columns, spec.sums
+        )
         self.open(None)
 
     def open(self, state: bytes | None) -> None:
         """Start empty (None), or resume from saved bytes."""
-        self._arrivals = Arrivals(self._spec.layouts)
+        self._arrivals = Arrivals(self._spec.layouts, self._spec.is_broadcast)
         self._held = Predictions.empty(self._width)
         self._members = np.zeros((0, len(self._spec.streams)), np.int64)
         self._due = np.zeros(0)
@@ -124,6 +130,13 @@ class MonitorOperator:
         else:
             held, pairs = self._buffer.arrive(uncut, known)
             chunks = combinations.from_pairs(held, pairs)
+        return self._update(held, uncut, known, chunks, watermark_before, ended)
+
+    def _update(
+        self, held: Predictions, uncut: Predictions, known: int, chunks: Iterable[I64], watermark_before: int,
+        ended: bool,
+    ) -> list[pa.Table]:  # fmt: skip
+        """Replace the predictions, of which the first `known` may be cut; `chunks` are combinations with new ones."""
         answers, remaining, reported = self._cut(held, uncut, known, watermark_before)
         self._held = held
         self._report(remaining, answers, ended, reported)
@@ -152,9 +165,7 @@ class MonitorOperator:
         Returns the invalidated answers, the remaining regions of these combinations, and those of them that are as
         they were reported.
         """
-        is_cut = np.zeros(len(held), np.bool_)
-        is_cut[:known] = (held.end[:known] < uncut.end[:known]) | (held.begin[:known] > uncut.begin[:known])
-        affected = is_cut[self._members].any(axis=1)
+        affected = is_cut(held, uncut, known)[self._members].any(axis=1)
         if not affected.any():
             nothing = Regions.empty(len(self._spec.streams), self._spec.analysis.dims)
             return [], nothing, nothing
@@ -245,13 +256,14 @@ class MonitorOperator:
         tick = np.floor(ticks + 16 * np.finfo(np.float64).eps * abs(ticks)) * every
         if tick <= self._last_tick:
             return []
-        previous_tick, self._last_tick = self._last_tick, tick
+        self._last_tick = tick
         times = exact_times(self._held.code, self._kind)
         until = tick - times * unit
         regions = self._evaluator.regions(self._held.ending(np.minimum(self._held.end, until)), self._members)
-        origin = times[regions.members[:, 0]] * unit
-        has_grown = origin + regions.interval[:, 1] > previous_tick
-        return self._answers(regions.take(has_grown), self._held, PARTIAL)
+        ends_at = times[regions.members[:, 0]] * unit + regions.interval[:, 1]
+        # Regions that ended before are validated.
+        continues = ends_at >= tick - _MARGIN - 16 * np.finfo(np.float64).eps * abs(tick)
+        return self._answers(regions.take(continues), self._held, PARTIAL)
 
     def _answers(self, regions: Regions, held: Predictions, status: str) -> list[pa.Table]:
         spec = self._spec
@@ -285,3 +297,10 @@ class MonitorOperator:
             self._held = self._held.take(needed)
             self._members = new_index[self._members]
         self._held = self._arrivals.forget_keys(self._held)
+
+
+def is_cut(held: Predictions, uncut: Predictions, known: int) -> Bools:
+    """Which predictions apply for a shorter time than before; those from index `known` on are new."""
+    shorter = np.zeros(len(held), np.bool_)
+    shorter[:known] = (held.end[:known] < uncut.end[:known]) | (held.begin[:known] > uncut.begin[:known])
+    return shorter

@@ -4,6 +4,8 @@ Keys are divided into parts, and a bucket gets all predictions of the keys of it
 keys are divided by these columns and a bucket has one part. Otherwise a bucket has as many parts as the query has
 operands (a part may be repeated), so there is one bucket for every combination of keys, and it gives the answers about
 it. A bucket that has a key has all predictions of the key, so it knows when each of them applies.
+
+With NEAREST, a bucket has one part, and all predictions: it answers for the keys of its part as the first operand.
 """
 
 from __future__ import annotations
@@ -27,9 +29,12 @@ def parts_of_buckets(n_buckets: int, operands: int) -> list[tuple[int, ...]]:
     return list(combinations_with_replacement(range(n_parts), operands))
 
 
-def counts_rows(parts: tuple[int, ...]) -> bool:
-    """Whether a bucket counts its rows: of the buckets that a row goes to, only one has no other part."""
-    return len(set(parts)) == 1
+def counts_rows(parts: tuple[int, ...], is_broadcast: bool) -> bool:
+    """Whether a bucket counts its rows: of the buckets that a row goes to, only one has no other part.
+
+    If rows go to all buckets, the first one counts them.
+    """
+    return parts == (0,) if is_broadcast else len(set(parts)) == 1
 
 
 def parts_of_keys(columns: list[pa.Array], n_keys: int, n_parts: int) -> I64:
@@ -44,12 +49,13 @@ def is_answered_here(key_parts: I32, parts: tuple[int, ...]) -> Bools:
 
 def packets(
     columns: dict[str, npt.NDArray[np.generic]], codes: I32, keys: pa.Table, key_parts: I64,
-    buckets: list[tuple[int, ...]],
+    buckets: list[tuple[int, ...]], is_broadcast: bool,
 ) -> list[tuple[int, bytes]]:  # fmt: skip
-    """One packet per bucket: the rows and keys of its parts. Keys with part -1 are not sent."""
+    """One packet per bucket: the rows and keys of its parts, or of all if `is_broadcast`. Part -1 is not sent."""
     bucket_packets = []
     for number, parts in enumerate(buckets):
-        chosen = np.flatnonzero(np.isin(key_parts, parts)[codes])
+        is_sent = key_parts >= 0 if is_broadcast else np.isin(key_parts, parts)
+        chosen = np.flatnonzero(is_sent[codes])
         if not len(chosen):
             continue
         present, key_index = np.unique(codes[chosen], return_inverse=True)

@@ -104,7 +104,8 @@ class BoundMonitor(BoundQuery):
     `conditions` are the conjuncts of WHERE. Those without predicted values are also in `row_conditions`, those on
     locations are also `areas`, and the others are also `constraints`, or `junctions` if they have OR. `semantics` is
     EXPECTED, MAY or MUST. `every`, `max_delay` and `buffer` are None without their clause; `discard` is the policy of a
-    full buffer, None without BUFFER.
+    full buffer, None without BUFFER. `nearest` is how many of the second operand are kept for each prediction of the
+    first, None for all.
     """
 
     kind: ClassVar[str] = "MONITOR"
@@ -124,6 +125,7 @@ class BoundMonitor(BoundQuery):
     row_conditions: tuple[Typed, ...] = ()
     areas: tuple[BoundArea, ...] = ()
     junctions: tuple[Junction, ...] = ()
+    nearest: int | None = None
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:

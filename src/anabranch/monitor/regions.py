@@ -141,8 +141,7 @@ class Evaluator:
         """All regions of some combinations, in the order of the combinations."""
         parts = [Regions.empty(members.shape[1], self._analysis.dims)]
         held = held.with_sums(self._sums)
-        periods = self._periods[held.stream]
-        arrays = PredictionArrays(held.begin, held.end, held.values, held.rates, held.errors, periods)
+        arrays = self._arrays(held)
         times = exact_times(held.code, self._kind)
         for at in range(0, len(members), _CHUNK):
             chunk = members[at : at + _CHUNK]
@@ -152,6 +151,22 @@ class Evaluator:
                 for own in np.array_split(chosen, -(-len(chosen) * most_choices // _CHUNK) or 1):
                     parts.append(self._evaluate(arrays, times, chunk[own], tables))
         return Regions.concat(parts)
+
+    def _arrays(self, held: Predictions) -> PredictionArrays:
+        """Predictions with sums as input of the kernel."""
+        periods = self._periods[held.stream]
+        return PredictionArrays(held.begin, held.end, held.values, held.rates, held.errors, periods)
+
+    def _shifts(self, times: Numbers, members: I64) -> F64:
+        """(n, operands + 1) the times of predictions relative to that of the first, and the error of this difference.
+
+        Differences of integer times are exact, however large the times are; a double may be a rounded decimal.
+        """
+        shifts = np.zeros((len(members), members.shape[1] + 1))
+        shifts[:, :-1] = (times[members] - times[members[:, :1]]) * unit_of(self._kind)
+        if self._kind is TimeKind.DOUBLE:
+            shifts[:, -1] = 2 * np.finfo(np.float64).eps * np.abs(times[members]).max(axis=1)
+        return shifts
 
     def _by_tables(self, held: Predictions, members: I64) -> Iterator[tuple[list[Tables], I64]]:
         """The combinations, grouped by the tables that they need; in most queries there is one group.
@@ -187,11 +202,7 @@ class Evaluator:
         has_or = self._analysis.formula is not None
         n_cells = sum(len(tables.rules.cells) for tables in all_tables)
         several = (has_or or self._analysis.query.semantics == MAY) and n_cells > 1
-        # Differences of integer times are exact, however large the times are; a double may be a rounded decimal.
-        shifts = np.zeros((len(members), members.shape[1] + 1))
-        shifts[:, :-1] = (times[members] - times[members[:, :1]]) * unit_of(self._kind)
-        if self._kind is TimeKind.DOUBLE:
-            shifts[:, -1] = 2 * np.finfo(np.float64).eps * np.abs(times[members]).max(axis=1)
+        shifts = self._shifts(times, members)
         found = [self._evaluate_one(arrays, shifts, members, tables, several) for tables in all_tables]
         if not several:
             return found[0][0] if found else Regions.empty(members.shape[1], self._analysis.dims)

@@ -60,6 +60,14 @@ class MonitorSpec(Specification):
         """Whether a buffer of fixed size limits which predictions are compared; only on live inputs."""
         return self.live and self.analysis.query.buffer is not None and len(self.analysis.operands) > 1
 
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether all predictions go to all buckets: for NEAREST, all candidates of a first prediction must meet.
+
+        If WHERE equates key columns, they have the same part anyway.
+        """
+        return self.analysis.query.nearest is not None and self.analysis.equated is None
+
 
 def _is_column(terms: Terms) -> bool:
     return len(terms) == 1 and terms[0][1] == 1

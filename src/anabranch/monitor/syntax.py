@@ -28,6 +28,7 @@ class Monitor(nodes.OperandQueryBody):
     max_delay: nodes.Duration | None = None
     buffer: int | None = None
     discard: str | None = None
+    nearest: int | None = None
 
 
 # ---------------------------------------------------------------- from the parse tree
@@ -39,6 +40,9 @@ class Builder(QueryBuilder):
     def monitor(self, span: Span, *parts: Any) -> tuple[Monitor, QueryFields]:
         names = tuple(part for part in parts if isinstance(part, nodes.Variable))
         return self.query_body(Monitor, span, parts[len(names) + 1 :], names=names, operands=parts[len(names)])
+
+    def nearest(self, span: Span, count: Token) -> Clause:
+        return Clause("NEAREST", {"nearest": self.integer("NEAREST", count.value, span)}, span)
 
     def every(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("EVERY", {"every": duration}, span)
@@ -63,6 +67,7 @@ def _monitor(node: Monitor) -> str:
         *clause("WHERE", node.where, unparse),
         *clause("WITHIN", node.within, unparse),
         *clause("SEMANTICS", node.semantics, quoted),
+        *clause("NEAREST", node.nearest, str),
         *clause("EVERY", node.every, unparse),
         *clause("MAX DELAY", node.max_delay, unparse),
         *clause("BUFFER", node.buffer, lambda size: f"{size}{discard}"),
