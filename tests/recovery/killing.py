@@ -27,7 +27,7 @@ class Killable:
     """A stream in its own process group."""
 
     def __init__(self, folder: Path, *more: str) -> None:
-        code = "from anabranch.cli.main import main; main()"
+        code = "from anabranch.__main__ import main; main()"
         arguments = ["stream", str(folder / "workbook.abq"), "--checkpoint", str(folder / "checkpoint")]
         arguments += ["--output", str(folder / "out"), "--max-files", "1", "--master", "local[2]", *more]
         scratch = folder / "scratch"
