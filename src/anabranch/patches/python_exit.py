@@ -25,9 +25,9 @@ from typing import Any, NoReturn
 
 def leave(status: int, threads: Any = threading, exits: Any = atexit) -> NoReturn:
     """End the process with an exit status, also while daemon threads are running."""
-    last_steps = getattr(threads, "_shutdown", None), getattr(exits, "_run_exitfuncs", None)
-    if any(thread.daemon for thread in threads.enumerate()) and all(last_steps):
-        for step in last_steps:
+    last_steps = [getattr(threads, "_shutdown", None), getattr(exits, "_run_exitfuncs", None)]
+    if any(thread.daemon for thread in threads.enumerate()) and all(map(callable, last_steps)):
+        for step in filter(None, last_steps):
             step()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):  # of a pipe or file that is closed
