@@ -80,9 +80,12 @@ def test_a_row_from_the_year_2999_does_not_move_the_watermark_of_numeric_times(
     for number, (person, place, time) in enumerate(rows):
         write_csv(tmp_path / "in" / f"{number}.csv", [(person, place, time, 1.0)])
         office.process_files()
-        if number == 2:
-            office.stop()  # the next micro-batch is judged by the saved clock
+        if number == 3:  # as if the machine had stopped before Spark's commit of this micro-batch, which is replayed
+            office.stop()
+            commits = Path(office.checkpoint) / "spark" / "commits"
+            for file in (commits / f"{number}", commits / f".{number}.crc"):
+                file.unlink(missing_ok=True)
     assert list(written(office.output)) == [(second, "ann")]
     assert [(row["reason"], str(far) in row["row"]) for row in office.quarantined()] == [(AHEAD, True)] * 2
-    assert (office.counts.read, office.counts.used, office.counts.late, office.counts.quarantined) == (5, 2, 0, 2)
+    assert office.counts.late == 0
     office.stop()
