@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.inference.test_stream import building, inferring_job, workbook_text
 from tests.local import LocalRun, local_job
+from tests.monitor.local import positions_job
 from tests.oracles import jumps as oracle
+from tests.relate.test_runs import run_job
 from tests.transport.layouts import CERTAIN
 
 from anabranch.arrays import BEGINNING, END
 from anabranch.columns.times import TimeKind, order_doubles
+from anabranch.inference.model import write_hmm
 from anabranch.transport import jumps
 from anabranch.transport.checks import AHEAD
 from anabranch.transport.jumps import Run, rows_by_run
@@ -208,3 +213,44 @@ def test_a_sensor_with_a_wrong_clock_never_moves_the_clock() -> None:
     batches = [_events(t, t + 1) + _events(FAR + t) for t in range(0, 400, 2)]
     run = run_steps("PATTERN", "INTEGER", batches)
     assert (run.counts.quarantined, run.counts.late) == (200, 0)
+
+
+# ------------------------------------------------------------ derived streams
+
+POSITIONS = f"""
+CREATE STREAM positions KEY (id INTEGER) VALUE (x DOUBLE) TIME t {CLOCK};
+CREATE STREAM vans KEY (id INTEGER) VALUE (x DOUBLE) TIME t INTEGER
+  PREDICTED FROM positions ERROR 1 PERIOD 9;
+CREATE QUERY q AS MONITOR a FROM vans AS a WHERE a.x > 0;
+"""
+
+
+def derived_job(name: str, folder: Path) -> tuple[Any, str, Any]:
+    """The job of a query over a derived stream, the name of the stream in its layout, and a row at some time."""
+    limit = CLOCK.removeprefix("INTEGER")
+    if name == "INFERRED":
+        write_hmm(building(), folder / "model")
+        job = inferring_job(workbook_text("at", watermark=limit), folder, live=True)
+        return job, "readings", lambda t: {"tag": f"tag{t % 2}", "reader": "east", "t": t}
+    if name == "INTERVALS":
+        job = run_job("", live=True, watermark=limit, tail="TIMEOUT 20")
+        return job, "jams", lambda t: {"k": f"k{t % 2}", "v": 10 + 50 * (t % 5 == 0), "ok": True, "t": t}
+    return positions_job(POSITIONS, "q", live=True), "positions", lambda t: {"id": t % 2, "x": float(t % 3), "t": t}
+
+
+@pytest.mark.parametrize("name", ["INFERRED", "INTERVALS", "PREDICTED"])
+def test_derived_streams_are_not_made_from_rows_from_the_year_2999(name: str, tmp_path: Path) -> None:
+    job, stream, row_at = derived_job(name, tmp_path)
+    expected, run = LocalRun(job, 2), LocalRun(job, 2)
+    for times in ([1, 2, 3], [4, 5, 6, 7], [], [8, 9, 25], [30, 31]):
+        rows = [row_at(t) for t in times]
+        expected.step({stream: rows})
+        run.step({stream: [*rows, row_at(FAR + len(times))] if len(times) % 3 == 0 else rows})
+    for ending in (expected, run):
+        ending.step({}, end=True)
+    assert any(outcome.answers.num_rows for outcome in expected.outcomes)
+    assert [outcome.answers.to_pylist() for outcome in run.outcomes] == [
+        outcome.answers.to_pylist() for outcome in expected.outcomes
+    ]
+    assert (run.counts.late, run.counts.quarantined) == (expected.counts.late, expected.counts.quarantined + 3)
+    assert [row["reason"] for row in run.rejected].count(AHEAD) == 3
