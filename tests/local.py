@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from anabranch.arrays import BEGINNING
 from anabranch.binding.binder import bind, declare
 from anabranch.catalog import Catalog
 from anabranch.columns.conditions import ARROW_TYPES
@@ -18,11 +19,13 @@ from anabranch.kinds import load_kind_module
 from anabranch.language.parser import parse
 from anabranch.planning.layouts import layouts_for
 from anabranch.planning.prepared import Prepared, prepare, with_job
+from anabranch.transport.ahead import quarantine_ahead
 from anabranch.transport.job import JobContext
+from anabranch.transport.jumps import Run
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.pages import Paged
 from anabranch.transport.per import Moment
-from anabranch.transport.routing import route
+from anabranch.transport.routing import Packets, route_runs
 from anabranch.transport.watermark import Clock
 from tests.transport.layouts import table_of
 from tests.untraced import untraced
@@ -119,6 +122,20 @@ class MemoryPages(dict[int, bytes]):
         del self[page]
 
 
+class Part(NamedTuple):
+    """A run of one stream in a micro-batch."""
+
+    stream: int
+    run: Run
+    packets: Packets
+    instants: bytes
+
+
+def _packets(parts: Sequence[Part], bucket: int) -> list[tuple[int, bytes]]:
+    """The packets of a bucket."""
+    return [(part.stream, blob) for part in parts for to, blob in part.packets if to == bucket]
+
+
 class LocalRun:
     """The buckets of one query in one process; their state is saved and loaded at every step, as in streaming."""
 
@@ -134,30 +151,43 @@ class LocalRun:
 
     def step(self, rows: Rows, end: bool = False) -> None:
         """Process one micro-batch: rows by stream name."""
-        newest = []
-        instants: list[bytes] = []
-        packets: list[list[tuple[int, bytes]]] = [[] for _ in range(self.n_buckets)]
-        for stream, layout in enumerate(self.job.layouts):
-            stream_rows = next((part for name, part in rows.items() if name.lower() == layout.name.lower()), ())
-            table = to_table(self.job, stream, stream_rows)
-            routed = route(table, stream, self.job, self.n_buckets, instants=True)
-            instants.append(routed.instants or b"")
-            newest.append(routed.newest)
+        parts = [part for stream in range(len(self.job.layouts)) for part in self._routed(stream, rows)]
+        limits = self.clock.limits([[part.run for part in parts if part.stream == stream] for stream in self._streams])
+        ahead = [part for part in parts if part.run.oldest > limits[part.stream]]
+        accepted = [part for part in parts if part.run.oldest <= limits[part.stream]]
+        watermark = self.clock.advance(self._newest(accepted), ended=end)
+        self.now = Moment(watermark, end, np.frombuffer(b"".join(part.instants for part in accepted), "<i8"))
+        for bucket in range(self.n_buckets):
+            operator = self.opened(bucket)
+            outcome = operator.step(_packets(accepted, bucket), watermark, ended=end)
+            self.states[bucket] = operator.save()
+            rows_ahead = quarantine_ahead(self.job, _packets(ahead, bucket), self._newest(ahead))
+            self.counts += outcome.counts
+            self.counts += Counts(quarantined=rows_ahead.num_rows)
+            self.rejected += [*outcome.rejected.to_pylist(), *rows_ahead.to_pylist()]
+            self.outcomes.append(outcome)
+
+    @property
+    def _streams(self) -> range:
+        return range(len(self.job.layouts))
+
+    def _routed(self, stream: int, rows: Rows) -> list[Part]:
+        """The packets of one stream, by run."""
+        name = self.job.layouts[stream].name.lower()
+        table = to_table(self.job, stream, next((part for other, part in rows.items() if other.lower() == name), ()))
+        parts = []
+        for routed in route_runs(table, stream, self.job, self.n_buckets, instants=True):
             self.counts += Counts(
                 read=routed.read, used=routed.ignored, quarantined=routed.rejected.num_rows, excluded=routed.excluded
             )
             self.rejected += routed.rejected.to_pylist()
-            for bucket, blob in routed.packets:
-                packets[bucket].append((stream, blob))
-        watermark = self.clock.advance(newest, ended=end)
-        self.now = Moment(watermark, end, np.frombuffer(b"".join(instants), "<i8"))
-        for bucket in range(self.n_buckets):
-            operator = self.opened(bucket)
-            outcome = operator.step(packets[bucket], watermark, ended=end)
-            self.states[bucket] = operator.save()
-            self.counts += outcome.counts
-            self.rejected += outcome.rejected.to_pylist()
-            self.outcomes.append(outcome)
+            parts.append(Part(stream, routed.run, routed.packets, routed.instants or b""))
+        return parts
+
+    def _newest(self, parts: Sequence[Part]) -> list[int]:
+        """The newest time of each stream."""
+        of_streams = [[part.run.newest for part in parts if part.stream == stream] for stream in self._streams]
+        return [max(times, default=BEGINNING) for times in of_streams]
 
     def opened(self, bucket: int) -> Any:
         """An operator with the state of a bucket."""

@@ -15,6 +15,12 @@ def main() -> None:
         sys.stderr.write("anabranch: stopped\n")
         python_interrupts.forget()
         sys.exit(130)
+    except SystemExit as ended:
+        from anabranch.patches import python_exit
+
+        if isinstance(ended.code, int):
+            python_exit.leave(ended.code)
+        raise
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from anabranch.language.unparse import unparse
 #: A summary lists at most this many names of each sort.
 _MAX_NAMES = 10
 
-#: MAX AHEAD of streams that do not state it, in seconds: a year. Times beyond it are errors of a clock or of a format.
+#: MAX AHEAD of TIMESTAMP streams that do not state it, in seconds: a year. Times beyond it are errors of a clock or of
+#: a format. Numeric times have no default, because their unit is not known.
 MAX_AHEAD = 366 * 86_400.0
 
 
@@ -104,11 +105,11 @@ class Stream:
 
     @property
     def max_ahead(self) -> float | None:
-        """How far a row may be ahead of the clock when it is read, in seconds (MAX AHEAD); None for numeric times."""
+        """How far a row may be ahead of the clock, or a numeric time ahead of other rows (MAX AHEAD); None: any."""
         ahead = self.declaration.max_ahead
-        if self.time.type is not Type.TIMESTAMP:
-            return None
-        return MAX_AHEAD if ahead is None else float(amount_of(ahead))
+        if ahead is None:
+            return MAX_AHEAD if self.time.type is Type.TIMESTAMP else None
+        return float(amount_of(ahead))
 
     @property
     def has_height(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
+from tests.cold import few_are_hot
 from tests.constrain.local import ConstrainRun
 from tests.drawn import examples
 from tests.local import FINGERPRINT, bound_query, declared, make_job
@@ -173,7 +175,8 @@ def test_each_query_answers_about_the_events_after_it_was_added(
     kind: Kind, data: st.DataObject, rows: Rows, n_buckets: int
 ) -> None:
     batches = data.draw(disordered_splits(rows, DELAY))
-    lives, last = lives_of(kind, batches, data.draw(changing_groups(kind, len(batches) + 1)), n_buckets)
+    with few_are_hot() if data.draw(st.booleans()) else nullcontext():
+        lives, last = lives_of(kind, batches, data.draw(changing_groups(kind, len(batches) + 1)), n_buckets)
     for life in lives:
         seen = {name: [row for row in part if row["t"] > life.after] for name, part in rows.items()}
         truth = kind.truth(life.text, seen)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cold import few_are_hot
 from tests.drawn import examples
 from tests.local import MemoryPages, local_job
 from tests.pattern.local import LocalRun
@@ -23,16 +22,6 @@ CREATE STREAM r KEY (k INTEGER) VALUE (v STRING) TIME t INTEGER MODEL {model};
 CREATE QUERY q AS PATTERN r(k, 'a') THEN r(k, 'b') GROUP BY k;
 """
 KEYS = 3_000
-
-
-@contextmanager
-def few_are_hot() -> Iterator[None]:
-    """Every chain without rows in a step becomes cold, and a page has at most two."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "MOST_IDLE", 0)
-        patch.setattr(pages, "COLD_PER_IDLE", 1 << 20)
-        patch.setattr(pages, "MOST_ROWS", 2)
-        yield
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")

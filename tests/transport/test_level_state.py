@@ -96,8 +96,8 @@ def test_the_state_stays_level(name: str) -> None:
     assert_level(local_job(f"{streams}\nCREATE QUERY q AS {query};", "q", live=True), rows_of_key)
 
 
-#: What RELATE keeps of an entity that has ended: its key, and of runs when they were.
-BYTES_PER_KEY = 12
+#: What RELATE keeps of an entity that has ended: its key, with its hash, in pages; and of runs when they were.
+BYTES_PER_KEY = 32
 BYTES_PER_RUN = 48
 
 

@@ -1,6 +1,7 @@
-"""State of format 3 is read: the stream goes on with the same answers, and its state has the current format.
+"""State of formats 3 and 4 is read: the stream goes on with the same answers, and its state has the current format.
 
-`tests/fixtures/state` has the state of one bucket, as version 3 saved it after the rows of `BEFORE`.
+`tests/fixtures/state` has the state of one bucket, and its pages, as a version with this format saved them after the
+rows before the update.
 """
 
 from __future__ import annotations
@@ -50,14 +51,17 @@ ROWS = {
 RUNS: dict[str, type[LocalRun]] = {"pattern": PatternRun, "relate": RelateRun}
 
 
+@pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("kind", ROWS)
-def test_a_stream_goes_on_with_state_of_format_3(kind: str) -> None:
+def test_a_stream_goes_on_with_state_of_an_older_format(kind: str, version: int) -> None:
     workbook, before, after = ROWS[kind]
     whole, resumed = (RUNS[kind](local_job(workbook, "q", live=True), 1) for _ in range(2))
     for run in (whole, resumed):
         run.step({"r": before})
-    resumed.states = [(FIXTURES / f"format-3-{kind}.bin").read_bytes()]
+    resumed.states = [(FIXTURES / f"format-{version}-{kind}.bin").read_bytes()]
     resumed.pages[0].clear()
+    for page in FIXTURES.glob(f"format-{version}-{kind}-*.bin"):
+        resumed.pages[0][int(page.stem.rpartition("-")[2])] = page.read_bytes()
     for run in (whole, resumed):
         run.step({"r": after})
         run.step({}, end=True)

@@ -81,7 +81,7 @@ class Batch:
         batch.counted = rows["#counted"].to_numpy()
         counts = np.bincount(roles["row"].to_numpy(), minlength=rows.num_rows)
         batch.first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        batch.roles = _role_columns(roles, kinds)
+        batch.roles = role_columns(roles, kinds)
         return batch
 
     @staticmethod
@@ -115,7 +115,7 @@ class Batch:
         ]
         events, roles = tables[f"{name} events"], tables[f"{name} roles"]
         first = np.concatenate([[0], np.cumsum(events["roles"].to_numpy())]).astype(np.int64)
-        columns = _role_columns(roles, kinds)
+        columns = role_columns(roles, kinds)
         return Batch(event_tables, events["stream"].to_numpy(), events["counted"].to_numpy(), first, columns)
 
     # ------------------------------------------------------------ selection
@@ -204,7 +204,7 @@ class Batch:
         return pa.concat_tables([QUARANTINE.empty_table(), *parts])
 
 
-def _role_columns(roles: pa.Table, kinds: Mapping[str, type]) -> dict[str, Numbers]:
+def role_columns(roles: pa.Table, kinds: Mapping[str, type]) -> dict[str, Numbers]:
     """The role columns as arrays of the given types; those that the table does not have are 0."""
     return {
         name: roles[name].to_numpy().astype(kind) if name in roles.column_names else np.zeros(roles.num_rows, kind)

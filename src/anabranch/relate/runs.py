@@ -7,7 +7,7 @@ Rows are held until the watermark has passed them, so that runs do not depend on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -185,6 +185,12 @@ class RunFinder:
         return int(min(part.min(initial=END) for part in (open_runs, closed, held)))
 
     # ------------------------------------------------------------ state
+
+    def keep(self, kept: Bools, index: I64) -> None:
+        """Forget all other entities, which have no held rows; `index` has the new number of each."""
+        for name in _BY_ENTITY:
+            setattr(self, name, getattr(self, name)[kept])
+        self.held = replace(self.held, entity=index[self.held.entity])
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""

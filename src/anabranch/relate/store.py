@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.arrays import BEGINNING, END, I64, Bools
-from anabranch.columns.dictionary import Dictionary
+from anabranch.columns.dictionary import Dictionary, flat
+from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import decode_time, later
 from anabranch.relate.assembly import FAULTS, Assembled, IntervalRows, assemble
 from anabranch.relate.runs import RunFinder, RunRows
@@ -27,7 +28,7 @@ from anabranch.transport.interval_columns import HORIZONS, ROLES
 from anabranch.transport.layout import Layout
 from anabranch.transport.log import RowLog
 from anabranch.transport.operator import Counts
-from anabranch.transport.pages import PageStore
+from anabranch.transport.pages import HASH, Pages, PageStore, PartOfStore
 from anabranch.transport.state import read_tables
 from anabranch.transport.watermark import Advance
 
@@ -66,10 +67,15 @@ class EntityStore:
         self.values = Dictionary([layout.value_types[index] for index in attributes])
         self.rows = IntervalRows.concat([])
         self.ended = np.zeros(0, np.bool_)
-        #: On live inputs, the rows are in a log.
+        #: On live inputs, the rows are in a log, by numbers of entities that never change.
         self._log: RowLog | None = None
         self._directory: pa.Table | None = None
         self._dropped: Bools | None = None
+        self._numbers = np.zeros(0, np.int64)
+        self._next_number = 0
+        #: There, the keys of forgotten entities are in pages.
+        self._cold: Pages | None = None
+        self._cold_directory: pa.Table | None = None
         self.runs = None if layout.runs is None else RunFinder(layout, layout.runs, timeout)
 
     def step(self, blobs: Sequence[bytes], advance: Advance, input_ended: bool, live: bool) -> Step:
@@ -78,6 +84,7 @@ class EntityStore:
         A row is late if `advance` says so, or if its entity has ended. A row without a time is late only if its entity
         has ended.
         """
+        self._warm(blobs)
         rows_before = self.rows
         intake = self._take_rows if self.runs is None else self._take_runs
         arrived, ended, counts, rejected = intake(blobs, advance, input_ended)
@@ -150,7 +157,10 @@ class EntityStore:
 
     def _grow(self) -> None:
         """Make room for the entities of new keys."""
-        self.ended = np.concatenate([self.ended, np.zeros(len(self.keys) - len(self.ended), np.bool_)])
+        missing = len(self.keys) - len(self.ended)
+        self.ended = np.concatenate([self.ended, np.zeros(missing, np.bool_)])
+        self._numbers = np.concatenate([self._numbers, self._next_number + np.arange(missing)])
+        self._next_number += missing
 
     def _decode_run_rows(self, blob: bytes) -> RunRows:
         tables = read_tables(blob)
@@ -277,16 +287,25 @@ class EntityStore:
     def forget(self, entities: Bools) -> None:
         """Remove the rows of entities. Their keys stay, because later rows of them are late."""
         self.rows = self.rows.where(~entities[self.rows.entity])
+        if self._cold is not None:
+            self._cool(self._cold)
+
+    def _without_rows(self) -> Bools:
+        """Which entities have ended and have no rows any more: only their keys are needed."""
+        unneeded = self.ended.copy()
+        unneeded[self.rows.entity] = False
+        return unneeded
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""
-        has_rows = np.zeros(len(self.ended), np.bool_)
-        has_rows[self.rows.entity] = True
-        dropped = self.ended & ~has_rows  # their rows are still in pages, but forgotten
+        dropped = self._without_rows()  # their rows are still in pages, but forgotten
+        steps = np.diff(self._numbers, prepend=0)  # most are 1, and take no space
         tables = {
             "keys": self.keys.to_table(),
-            "ended": pa.table({"ended": self.ended, "dropped": dropped}),
+            "ended": pa.table({"ended": self.ended, "dropped": dropped, "step": steps}),
+            "numbers": pa.table({"next": [self._next_number]}),
             **(self._save_rows() if self._log is None else {"log": self._write_log(self._log, ~dropped)}),
+            **({} if self._cold is None else {"cold": self._cold.save()}),
         }
         return tables if self.runs is None else tables | self.runs.save()
 
@@ -305,7 +324,11 @@ class EntityStore:
         self.ended = ended["ended"].to_numpy(zero_copy_only=False).copy()
         if "dropped" in ended.column_names:  # not in format 3
             self._dropped = ended["dropped"].to_numpy(zero_copy_only=False)
-        self._directory = tables.get("log")
+        self._numbers, self._next_number = np.arange(len(self.ended)), len(self.ended)
+        if "step" in ended.column_names:  # not in formats 3 and 4
+            self._numbers = np.cumsum(ended["step"].to_numpy())
+            self._next_number = tables["numbers"]["next"][0].as_py()
+        self._directory, self._cold_directory = tables.get("log"), tables.get("cold")
         if "rows" in tables:
             self.rows = IntervalRows.from_table(tables["rows"])
             if self._attributes:
@@ -316,7 +339,8 @@ class EntityStore:
     # ------------------------------------------------------------ pages
 
     def use_log(self, store: PageStore, fingerprint: str, first: int, stride: int) -> None:
-        """Have the rows in a log; its pages are numbered from `first` in steps of `stride`."""
+        """Have the rows in a log, and keys in pages; both are numbered from `first` in steps of `stride`."""
+        self._cold = Pages.open(PartOfStore(store, first, stride), fingerprint, self._cold_directory)
         self._log = RowLog(store, fingerprint, first, stride, self._directory)
         parts = [self._from_page(page, table) for page, table in self._log.read()]
         logged = IntervalRows.concat(parts)
@@ -325,8 +349,11 @@ class EntityStore:
 
     def _from_page(self, page: int, table: pa.Table) -> IntervalRows:
         """The rows of a page, without those of entities that are forgotten."""
-        entity = table["entity"].to_numpy()
-        kept = np.ones(len(entity), np.bool_) if self._dropped is None else ~self._dropped[entity]
+        number = table["entity"].to_numpy()
+        entity = np.searchsorted(self._numbers, number)
+        kept = np.append(self._numbers, -1)[entity] == number  # the others are cold
+        if self._dropped is not None:
+            kept &= ~np.append(self._dropped, True)[entity]
         columns = {name: table[name].to_numpy()[kept] for name in IntervalRows.__slots__ if name in table.column_names}
         if self._attributes:
             values = self.values.encode(table.select([f"value {index}" for index in self._attributes]))[kept]
@@ -342,10 +369,47 @@ class EntityStore:
             np.bincount(np.searchsorted(pages, of_rows), minlength=len(pages))
             for of_rows in (logged_pages[kept[logged_entities]], rows.page[rows.page > 0])
         )
-        columns = rows.arrays()
+        columns = rows.arrays() | {"entity": self._numbers[rows.entity]}
         del columns["page"]
         if self._attributes:
             codes = pa.array(rows.attributes, mask=rows.attributes < 0)
             values = self.values.to_table().take(codes)
             columns |= dict(zip([f"value {index}" for index in self._attributes], values.columns, strict=True))
         return log.save(pa.table(columns), rows.page, n_expected == n_rows)
+
+    def _warm(self, blobs: Sequence[bytes]) -> None:
+        """Number the forgotten entities again that packets have rows of: their rows are late."""
+        if self._cold is None or not len(self._cold):
+            return
+        keys = [table for blob in blobs if (table := read_tables(blob).get("keys")) is not None]
+        for table in keys:
+            absent = table.filter(pa.array(~self.keys.has(table)))
+            columns = [flat(column).cast(kind) for column, kind in zip(absent.columns, self.keys.types, strict=True)]
+            for rows in self._cold.take(np.unique(hash_tuples(columns, absent.num_rows))):
+                self.keys.encode(rows.drop_columns([HASH]))
+                known = len(self.ended)
+                self._grow()
+                self.ended[known:] = True
+
+    def _cool(self, cold: Pages) -> None:
+        """Move the keys of forgotten entities to pages, if they are many."""
+        unneeded = self._without_rows()
+        if self.runs is not None:
+            unneeded[self.runs.held.entity] = False
+        if not cold.wants(int(unneeded.sum())):
+            return
+        keys = self.keys.take(np.flatnonzero(unneeded).astype(np.int32))
+        names = map(str, range(len(keys)))
+        cold.put(pa.table({HASH: hash_tuples(keys, int(unneeded.sum())), **dict(zip(names, keys, strict=True))}))
+        self._keep(~unneeded)
+
+    def _keep(self, kept: Bools) -> None:
+        """Forget all other entities, which have no rows."""
+        index = self.keys.keep(kept).astype(np.int64)
+        self.ended, self._numbers = self.ended[kept], self._numbers[kept]
+        self.rows.entity = index[self.rows.entity]
+        entity, page = self._logged
+        logged = kept[entity]
+        self._logged = index[entity[logged]], page[logged]
+        if self.runs is not None:
+            self.runs.keep(kept, index)

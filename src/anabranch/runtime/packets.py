@@ -5,7 +5,7 @@ Only blobs cross between Spark and Python: a packet row is (bucket, stream, newe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,21 +18,25 @@ from anabranch.files.reader import ROWS_AT_ONCE, FileReader, UnreadableFile
 from anabranch.transport import state
 from anabranch.transport.checks import QUARANTINE, UNREADABLE, quarantine
 from anabranch.transport.job import Job
+from anabranch.transport.jumps import Run
 from anabranch.transport.operator import Counts
-from anabranch.transport.routing import Routed, route
+from anabranch.transport.routing import Routed, route, route_runs
 
-#: One row per bucket and batch. `read`, `ignored` and `excluded` count rows, `rejected` holds a QUARANTINE table or is
-#: NULL, `instants` the distinct times of the valid rows, as codes, or is NULL.
+#: One row per bucket and batch, or per run of a batch (`transport/jumps.py`). `oldest`, `newest` and `rows` are of the
+#: run. `read`, `ignored` and `excluded` count rows, `rejected` holds a QUARANTINE table or is NULL, `instants` the
+#: distinct times of the valid rows, as codes, or is NULL.
 PACKET_SCHEMA = (
-    "bucket int, stream int, newest long, ended boolean, read long, ignored long, excluded long, quarantined long, "
-    "rejected binary, instants binary, blob binary"
+    "bucket int, stream int, oldest long, newest long, rows long, ended boolean, read long, ignored long, "
+    "excluded long, quarantined long, rejected binary, instants binary, blob binary"
 )
 
 _PACKET_ARROW = pa.schema(
     [
         ("bucket", pa.int32()),
         ("stream", pa.int32()),
+        ("oldest", pa.int64()),
         ("newest", pa.int64()),
+        ("rows", pa.int64()),
         ("ended", pa.bool_()),
         ("read", pa.int64()),
         ("ignored", pa.int64()),
@@ -54,8 +58,8 @@ class Packing:
     Attributes
     ----------
     every : bool
-        Streaming: send a packet row to every bucket, even an empty one, so that all buckets know the newest time, and
-        quarantine a file that cannot be read, which fails a batch run.
+        Streaming: send a packet row to every bucket, even an empty one, so that all buckets know the times of the rows,
+        divide rows at jumps of their times, and quarantine a file that cannot be read, which fails a batch run.
     counter : RowCounter or None
         Counts rows as they are read, for a progress bar.
     instants : bool
@@ -69,17 +73,18 @@ class Packing:
     counter: Any = None
     instants: bool = False
 
-    def packet_rows(self, table: pa.Table, unreadable: pa.Table | None = None) -> pa.RecordBatch:
+    def packet_rows(self, table: pa.Table, unreadable: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
         """Route a batch of rows; returns its packets as rows for the shuffle."""
         if self.counter is not None:
             self.counter.add(table.num_rows)
-        routed = route(table, self.stream, self.job, self.n_buckets, self.instants)
-        return _packet_rows(routed, self.stream, self.n_buckets, self.every, unreadable)
+        place = self.stream, self.job, self.n_buckets, self.instants
+        for routed in route_runs(table, *place) if self.every else [route(table, *place)]:
+            yield _packet_rows(routed, self.stream, self.n_buckets, self.every, unreadable)
+            unreadable = None
 
     def no_rows(self, unreadable: pa.Table) -> pa.RecordBatch:
         """The packets of something that could not be read; it counts as one row."""
-        nothing = Routed([], 0, 0, BEGINNING, QUARANTINE.empty_table())
-        return _packet_rows(nothing, self.stream, self.n_buckets, self.every, unreadable)
+        return _packet_rows(Routed(), self.stream, self.n_buckets, self.every, unreadable)
 
 
 def pack_rows(packing: Packing, names: dict[str, str], corrupt: str | None) -> Stage:
@@ -99,7 +104,7 @@ def _pack_rows(packing: Packing, names, corrupt, batches):
         unreadable = None
         if corrupt is not None:
             table, unreadable = quarantine_unreadable(table, layout.name, corrupt)
-        yield packing.packet_rows(table.select(list(names.values())).rename_columns(list(names)), unreadable)
+        yield from packing.packet_rows(table.select(list(names.values())).rename_columns(list(names)), unreadable)
 
 
 def pack_files(packing: Packing, reader: FileReader) -> Stage:
@@ -113,7 +118,7 @@ def _pack_files(packing: Packing, reader, batches):
         for task in batch.to_pylist():
             try:
                 for table, unreadable in reader.tables(task, layout):
-                    yield packing.packet_rows(table, unreadable)
+                    yield from packing.packet_rows(table, unreadable)
             except UnreadableFile as error:
                 if not packing.every:
                     raise DataError(f"{task['path']} {error}") from error
@@ -161,7 +166,9 @@ def _packet_rows(
         [
             pa.array(buckets, pa.int32()),
             pa.array([stream] * len(buckets), pa.int32()),
-            pa.array([routed.newest] * len(buckets), pa.int64()),
+            pa.array([routed.run.oldest] * len(buckets), pa.int64()),
+            pa.array([routed.run.newest] * len(buckets), pa.int64()),
+            pa.array([routed.run.rows] * len(buckets), pa.int64()),
             pa.array([ended] * len(buckets), pa.bool_()),
             pa.array([routed.read + unread if head else 0 for head in first], pa.int64()),
             pa.array([routed.ignored if head else 0 for head in first], pa.int64()),
@@ -182,36 +189,68 @@ def end_packets(n_streams: int, n_buckets: int, batches: Iterator[pa.RecordBatch
     """A packet for every bucket that says that the input has ended, for each control file that says so."""
     for batch in batches:
         if batch.num_rows:
-            nothing = Routed([], 0, 0, BEGINNING, QUARANTINE.empty_table())
             for stream in range(n_streams):
-                yield _packet_rows(nothing, stream, n_buckets, every=True, ended=True)
+                yield _packet_rows(Routed(), stream, n_buckets, every=True, ended=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one packet row has for a bucket: rows of a run, if any, and the instants of the run."""
+
+    stream: int
+    run: Run
+    blob: bytes | None
+    instants: bytes | None
 
 
 class BucketInput:
     """Everything that one bucket receives in one step: packets, and the counts of their senders."""
 
     def __init__(self, n_streams: int) -> None:
-        self.packets: list[tuple[int, bytes]] = []
-        self.newest = [BEGINNING] * n_streams
+        self._n_streams = n_streams
+        self._parts: list[_Part] = []
         self.ended = False
         self.counts = Counts()
         self.rejected: list[pa.Table] = []
-        self.instants: list[bytes] = []
 
     def add(self, row: Any) -> None:
         """Add one packet row, a dict or a Spark Row."""
-        stream = row["stream"]
         self.ended |= row["ended"]
-        self.newest[stream] = max(self.newest[stream], row["newest"])
         self.counts += Counts(
             read=row["read"], used=row["ignored"], quarantined=row["quarantined"], excluded=row["excluded"]
         )
         if row["rejected"] is not None:
             self.rejected.append(state.read_tables(row["rejected"])["rejected"])
-        if row["instants"] is not None:
-            self.instants.append(row["instants"])
-        if row["blob"] is not None:
-            self.packets.append((stream, row["blob"]))
+        run = Run(row["oldest"], row["newest"], row["rows"])
+        self._parts.append(_Part(row["stream"], run, row["blob"], row["instants"]))
+
+    @property
+    def packets(self) -> list[tuple[int, bytes]]:
+        """The packets, with the numbers of their streams."""
+        return [(part.stream, part.blob) for part in self._parts if part.blob is not None]
+
+    @property
+    def runs(self) -> list[list[Run]]:
+        """The runs of each stream that senders have found."""
+        return [[part.run for part in self._parts if part.stream == stream] for stream in range(self._n_streams)]
+
+    @property
+    def newest(self) -> list[int]:
+        """The newest time of each stream; BEGINNING if it has no rows."""
+        return [max((run.newest for run in runs), default=BEGINNING) for runs in self.runs]
+
+    @property
+    def instants(self) -> bytes:
+        """The distinct times of the rows, as codes."""
+        return b"".join(part.instants for part in self._parts if part.instants is not None)
+
+    def take_ahead(self, limits: Sequence[int]) -> BucketInput:
+        """Remove the packets whose rows are after the limit of their stream; returns them."""
+        ahead = BucketInput(self._n_streams)
+        ahead._parts = [part for part in self._parts if part.run.oldest > limits[part.stream]]
+        if ahead._parts:
+            self._parts = [part for part in self._parts if part.run.oldest <= limits[part.stream]]
+        return ahead
 
     def quarantined(self, rejected: pa.Table, strict: bool) -> pa.Table:
         """All quarantined rows, from before the shuffle and from the operator; with `strict`, any row is an error."""

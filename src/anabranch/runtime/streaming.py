@@ -27,6 +27,7 @@ from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, end_packets
 from anabranch.runtime.processor import BucketProcessor, Saved
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
 from anabranch.runtime.stream_counts import StreamCounts
+from anabranch.transport.ahead import quarantine_ahead
 from anabranch.transport.checks import QUARANTINE
 from anabranch.transport.finishing import QUERY
 from anabranch.transport.job import Job
@@ -122,17 +123,20 @@ def _step(
         operator.open(saved[1])
     if isinstance(operator, Paged):
         operator.use_pages(pages)
+    ahead = received.take_ahead(clock.limits(received.runs))
     watermark = clock.advance(received.newest, received.ended)
     outcome = operator.step(received.packets, watermark, received.ended)
+    rows_ahead = quarantine_ahead(job, ahead.packets, ahead.newest)
     counts = received.counts
     counts += outcome.counts
-    rejected = received.quarantined(outcome.rejected, strict)
+    counts.quarantined += rows_ahead.num_rows
+    rejected = received.quarantined(pa.concat_tables([outcome.rejected, rows_ahead]), strict)
     outcome_row = Row(
         answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
         rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
         watermark=watermark,
         ended=received.ended,
-        instants=b"".join(received.instants) or None,
+        instants=received.instants or None,
         **{name: getattr(counts, name) for name in COUNTED},
     )
     return (clock.save(), operator.save()), outcome_row

@@ -17,6 +17,10 @@ from anabranch.sequence.lowering import Search, window_of
 COUNTS = "counts"
 
 
+#: A key column in lower case, and whether it is compared as a double.
+ColdKey = tuple[str, bool]
+
+
 @dataclass(frozen=True)
 class SequenceSpec(EventSpecification):
     """SEQUENCE queries over the same streams, and the searches of each query."""
@@ -37,6 +41,29 @@ class SequenceSpec(EventSpecification):
         """Whether the state marks events that begin no match any more, although later matches may need them."""
         queries = [analysis.query for analysis in self.analyses]
         return any("next" in query.emit or query.has_open_start for query in queries)
+
+    @cached_property
+    def cold_keys(self) -> tuple[tuple[ColdKey, ...], ...] | None:
+        """The key columns of each stream, if the events of idle keys can be cold; else None.
+
+        Every query must group all its events by the same columns, and give answers only when an event arrives.
+        """
+        keys: dict[int, set[tuple[ColdKey, ...]]] = {stream: set() for stream in range(len(self.layouts))}
+        for analysis, searches in zip(self.analyses, self.searches, strict=True):
+            if analysis.query.has_open_start or any(search.reverse for search in searches):
+                return None
+            as_doubles = [analysis.is_compared_as_double(columns) for columns in analysis.key]
+            for component in analysis.query.components:
+                columns = analysis.key_columns(component.name)
+                if not columns:
+                    return None
+                key = tuple(zip(columns, as_doubles, strict=True))
+                keys[self.stream_number(component.stream.name)].add(key)
+        if any(len(of_stream) != 1 for of_stream in keys.values()):
+            return None
+        of_streams = tuple(of_stream.pop() for of_stream in keys.values())
+        same_types = len({tuple(as_double for _, as_double in key) for key in of_streams}) == 1
+        return of_streams if same_types else None
 
     @property
     def early(self) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ QUARANTINE = pa.schema([("stream", pa.string()), ("reason", pa.string()), ("row"
 
 #: Why a row is quarantined after the shuffle, when it meets the other rows of its key.
 LATE = "late"
+AHEAD = "its time is too far ahead of the other rows (MAX AHEAD)"
 OVERFULL = "the probabilities of its group sum above 1"
 
 #: Why a row is quarantined that Spark could not parse.
@@ -68,7 +69,7 @@ def _faults(table: pa.Table, layout: Layout) -> Iterable[tuple[str, Bools]]:
     if layout.interval is not None:
         yield from _interval_faults(table, layout.time, layout.interval, layout.time_kind)
     yield from _time_faults(table, layout.time, layout.time_kind)
-    if layout.max_ahead is not None:
+    if layout.max_ahead is not None and layout.time_kind is TimeKind.TIMESTAMP:
         yield from _ahead_faults(table, layout.time, layout.max_ahead)
     if layout.start:
         yield from _time_faults(table, layout.start, layout.time_kind)

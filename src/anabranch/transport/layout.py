@@ -188,7 +188,8 @@ class Layout:
     start : column of the start of events with a duration
     lateness : the WATERMARK clause, in seconds for a TIMESTAMP, else in the unit of the time column
     idle_after : the IDLE AFTER clause, in the same unit
-    max_ahead : how far a time may be ahead of the clock, in seconds; None for times that are not TIMESTAMP
+    max_ahead : the MAX AHEAD clause, in the same unit: how far a TIMESTAMP may be ahead of the clock of the machine, or
+        a number ahead of other rows (`jumps.py`); None without a limit
     common_clock : whether a row is at most `lateness` behind the newest row of any stream of the query, instead of its
         own (MAX DELAY of a MONITOR)
     distribution, interval, prediction : the part of the model; all None for CERTAIN
@@ -217,6 +218,11 @@ class Layout:
     derivation: Derivation | None = None
     preparation: Preparation | None = None
     runs: RunColumns | None = None
+
+    @property
+    def max_jump(self) -> float | None:
+        """How far a numeric time may be ahead of other rows; None without a limit."""
+        return None if self.time_kind is TimeKind.TIMESTAMP else self.max_ahead
 
     @property
     def segments(self) -> IntervalColumns | None:

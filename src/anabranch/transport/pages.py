@@ -5,19 +5,22 @@ every micro-batch. Keys that have had no rows for a while become cold: their par
 for each key. They become hot again when a row of theirs arrives.
 
 A page has the keys whose hashes end with the same bits. A page with too many keys is divided by one more bit, so pages
-stay small, and there are as many as the keys need. The *directory* of the pages is part of the hot state.
+stay small, and there are as many as the keys need. The *directory* of the pages is part of the hot state. A filter, in
+a page of its own, says which keys are not in pages; it is read if rows of many keys arrive that are not hot.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import I64, U64
+from anabranch.arrays import I64, U64, Bools
 from anabranch.splitmix import mix_all
+from anabranch.transport.key_filter import KeyFilter
 from anabranch.transport.state import seal, unseal
 
 #: The most rows of a page: reading it does not take much longer than a call of the state store.
@@ -30,6 +33,12 @@ _MOST_BITS = 40
 #: keys of a page become cold together, and the hot state stays small.
 MOST_IDLE = 1024
 COLD_PER_IDLE = 16
+
+#: The page of the filter. It is read for more keys than FEW_CALLS, and one more for each so many of its bytes, because
+#: reading these takes about as long as a call of the state store.
+_FILTER = 0
+FEW_CALLS = 4
+_BYTES_PER_CALL = 4096
 
 #: The column of a page that has the hash of the key of each row.
 HASH = "hash"
@@ -58,6 +67,33 @@ class Paged(Protocol):
         """Keep cold keys in a store; called after `open`, before `step`."""
 
 
+@dataclass(frozen=True, slots=True)
+class PartOfStore:
+    """A part of a store with numbers of its own: those below 0, from -`first` down in steps of `stride`.
+
+    So several directories can share a store, also with logs, whose numbers are above 0.
+    """
+
+    store: PageStore
+    first: int
+    stride: int
+
+    def _number(self, page: int) -> int:
+        return -(self.first + page * self.stride)
+
+    def read(self, page: int) -> bytes:
+        """The bytes of a page that was written."""
+        return self.store.read(self._number(page))
+
+    def write(self, page: int, data: bytes) -> None:
+        """Write a page, or replace it."""
+        self.store.write(self._number(page), data)
+
+    def remove(self, page: int) -> None:
+        """Remove a page."""
+        self.store.remove(self._number(page))
+
+
 @dataclass(slots=True)
 class Pages:
     """The pages of one bucket.
@@ -68,23 +104,27 @@ class Pages:
     Attributes
     ----------
     directory : the number of rows of each page
+    filtered : how many keys were added to the filter; None if there is no filter
+    filter_bytes : its size
     """
 
     store: PageStore
     fingerprint: str
     directory: dict[int, int]
+    filtered: int | None = None
+    filter_bytes: int = 0
 
     @classmethod
     def open(cls, store: PageStore, fingerprint: str, saved: pa.Table | None) -> Pages:
         """The pages of a directory that was saved, or none."""
         pages = {1: 0} if saved is None else dict(zip(*saved.to_pydict().values(), strict=True))
-        return cls(store, fingerprint, pages)
+        return cls(store, fingerprint, pages, pages.pop(_FILTER, None), pages.pop(_FILTER - 1, 0))
 
     def save(self) -> pa.Table:
-        """The directory as a table."""
-        return pa.table(
-            {"page": pa.array(self.directory, pa.int64()), "rows": pa.array(self.directory.values(), pa.int64())}
-        )
+        """The directory as a table; the filter is a page with the number of its keys, and its size is another one."""
+        of_filter = {} if self.filtered is None else {_FILTER: self.filtered, _FILTER - 1: self.filter_bytes}
+        pages = of_filter | self.directory
+        return pa.table({"page": pa.array(pages, pa.int64()), "rows": pa.array(pages.values(), pa.int64())})
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -107,6 +147,8 @@ class Pages:
     def take(self, hashes: U64) -> list[pa.Table]:
         """The rows of those of some keys that are cold, by page; they become hot."""
         taken = []
+        if self.filtered is not None and len(hashes) > FEW_CALLS + self.filter_bytes // _BYTES_PER_CALL:
+            hashes = hashes[self._read_filter(self.filtered).may_have(hashes)]
         page_of = self._page_of(hashes)
         for page in np.unique(page_of).tolist():
             if self.directory[page]:
@@ -115,15 +157,53 @@ class Pages:
                 if chosen.any():
                     taken.append(rows.filter(pa.array(chosen)))
                     self._write(page, rows.filter(pa.array(~chosen)))
+        if not len(self):
+            self._remove_filter()
         return taken
 
-    def put(self, rows: pa.Table) -> None:
-        """Add the rows of keys that become cold, with the hashes of the keys."""
+    def take_all(self) -> list[pa.Table]:
+        """All rows, by page; all keys become hot."""
+        taken = [self._read(page) for page, n_rows in self.directory.items() if n_rows]
+        for page in [page for page, n_rows in self.directory.items() if n_rows]:
+            self.store.remove(page)
+        self.directory = {1: 0}
+        self._remove_filter()
+        return taken
+
+    def put(self, rows: pa.Table, is_kept: Callable[[pa.Table], Bools] | None = None) -> None:
+        """Add the rows of keys that become cold, with the hashes of the keys.
+
+        `is_kept` says which rows are not forgotten, of the pages that are written.
+        """
         page_of = self._page_of(_hashes(rows))
         for page in np.unique(page_of).tolist():
             arriving = rows.filter(pa.array(page_of == page))
             known = [self._read(page)] if self.directory[page] else []
+            if is_kept is not None:
+                known = [table.filter(pa.array(is_kept(table))) for table in known]
             self._write(page, pa.concat_tables([*known, arriving]))
+        self._filter_keys(_hashes(rows))
+
+    def _filter_keys(self, hashes: U64) -> None:
+        """Add keys that became cold to the filter. If it is full, a larger one is made from all pages.
+
+        It is full after half as many keys became cold as were cold before, so this is seldom.
+        """
+        filtered = None if self.filtered is None else self._read_filter(self.filtered)
+        if filtered is None or filtered.room < len(hashes):
+            filtered = KeyFilter.for_keys(max(MOST_IDLE, len(self)) * 3 // 2)
+            hashes = np.concatenate([_hashes(self._read(page)) for page, n_rows in self.directory.items() if n_rows])
+        filtered.add(hashes)
+        self.store.write(_FILTER, seal({_TABLE: filtered.save()}, self.fingerprint))
+        self.filtered, self.filter_bytes = filtered.added, len(filtered.bits)
+
+    def _remove_filter(self) -> None:
+        if self.filtered is not None:
+            self.store.remove(_FILTER)
+            self.filtered = None
+
+    def _read_filter(self, added: int) -> KeyFilter:
+        return KeyFilter.load(self._read(_FILTER), added)
 
     def _read(self, page: int) -> pa.Table:
         return unseal(self.store.read(page), self.fingerprint)[_TABLE].replace_schema_metadata(None)

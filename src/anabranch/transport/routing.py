@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.arrays import BEGINNING, I32, I64
 from anabranch.binding.typed import Typed
@@ -18,10 +19,11 @@ from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import encode_known_times
 from anabranch.transport.activations import TOO_LONG, readings_of
 from anabranch.transport.checks import QUARANTINE, check_rows, plain_rows, quarantine
+from anabranch.transport.jumps import Run, rows_by_run
 from anabranch.transport.layout import Layout
 from anabranch.transport.packing import pack
-from anabranch.transport.preparing import prepare_rows
-from anabranch.transport.segments import events_of, with_condition
+from anabranch.transport.preparing import PreparedRows, prepare_rows
+from anabranch.transport.segments import FIRST, LAST, events_of, with_condition
 
 #: (bucket, blob), one per bucket.
 Packets = list[tuple[int, bytes]]
@@ -102,15 +104,21 @@ class Routed:
     """One routed batch of a stream: its packets, what the run counts, and the times of its rows where asked for.
 
     `ignored` counts valid rows that no answer can use, `excluded` those that the stream does not have (WHERE, JOIN).
+    `run` has the times of the valid rows.
     """
 
-    packets: Packets
-    read: int
-    ignored: int
-    newest: int
-    rejected: pa.Table
+    packets: Packets = field(default_factory=list)
+    read: int = 0
+    ignored: int = 0
+    run: Run = field(default_factory=Run)
+    rejected: pa.Table = field(default_factory=QUARANTINE.empty_table)
     excluded: int = 0
     instants: bytes | None = None
+
+    @property
+    def newest(self) -> int:
+        """The newest time of a valid row; BEGINNING if there is none."""
+        return self.run.newest
 
 
 def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int, instants: bool = False) -> Routed:
@@ -119,10 +127,31 @@ def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int, in
     Rows that are `ignored` count as used, but are not sent. An activation counts as the readings that it stands for,
     and a segment as two events.
     """
+    valid = _valid_rows(table, placement.layouts[stream], placement.relations)
+    return replace(_packed(valid.rows, stream, placement, n_buckets, instants), **_counts(valid))
+
+
+def route_runs(
+    table: pa.Table, stream: int, placement: Placement, n_buckets: int, instants: bool = False
+) -> list[Routed]:
+    """The same for a stream: rows between which numeric times jump (MAX AHEAD) are in packets of their own.
+
+    The first of the results has the counts of all.
+    """
     layout = placement.layouts[stream]
+    if layout.max_jump is None:
+        return [route(table, stream, placement, n_buckets, instants)]
+    valid = _valid_rows(table, layout, placement.relations)
+    parts = [valid.rows.take(pa.array(rows)) for rows in rows_by_run(_times_of(valid.rows, layout), layout)]
+    routed = [_packed(part, stream, placement, n_buckets, instants) for part in parts or [valid.rows]]
+    return [replace(routed[0], **_counts(valid)), *routed[1:]]
+
+
+def _valid_rows(table: pa.Table, layout: Layout, relations: Mapping[str, pa.Table]) -> PreparedRows:
+    """The valid rows of a batch, in the columns that packets are made of, and what happened to the others."""
     unprepared, excluded = QUARANTINE.empty_table(), 0
     if layout.preparation is not None:
-        prepared = prepare_rows(table, layout.name, layout.preparation, placement.relations)
+        prepared = prepare_rows(table, layout.name, layout.preparation, relations)
         table, unprepared, excluded = prepared.rows, prepared.rejected, prepared.excluded
     good, rejected = check_rows(table, layout)
     rejected = pa.concat_tables([unprepared, rejected])
@@ -132,10 +161,31 @@ def route(table: pa.Table, stream: int, placement: Placement, n_buckets: int, in
         rejected = pa.concat_tables([rejected, quarantine(layout.name, TOO_LONG, columns)])
     good = events_of(good, layout)
     if layout.runs is not None:
-        good = with_condition(good, layout.runs.condition, placement.relations)
-    times = encode_known_times(good[layout.time], layout.time_kind)
-    newest = int(times.max(initial=BEGINNING))
-    packets, ignored = placement.pack(stream, good, n_buckets)
-    read = good.num_rows + rejected.num_rows + excluded
+        good = with_condition(good, layout.runs.condition, relations)
+    return PreparedRows(good, rejected, excluded)
+
+
+def _counts(valid: PreparedRows) -> dict[str, Any]:
+    """What the run counts of a batch before its rows are packed, as fields of `Routed`."""
+    read = valid.rows.num_rows + valid.rejected.num_rows + valid.excluded
+    return {"read": read, "rejected": valid.rejected, "excluded": valid.excluded}
+
+
+def _times_of(rows: pa.Table, layout: Layout) -> I64:
+    """The time of each row as a code, by which it may be late or ahead; BEGINNING if it is unknown.
+
+    Both events of a segment have the time of its end.
+    """
+    column = pc.coalesce(rows[LAST], rows[FIRST]) if LAST in rows.column_names else rows[layout.time]
+    return encode_known_times(column, layout.time_kind)
+
+
+def _packed(rows: pa.Table, stream: int, placement: Placement, n_buckets: int, instants: bool) -> Routed:
+    """Pack valid rows; the result lacks the counts of `_counts`."""
+    layout = placement.layouts[stream]
+    times = _times_of(rows, layout)
+    known = times[times > BEGINNING]
+    run = Run(int(known.min()), int(known.max()), len(known)) if len(known) else Run()
+    packets, ignored = placement.pack(stream, rows, n_buckets)
     distinct = np.unique(times).astype("<i8").tobytes() if instants and len(times) else None
-    return Routed(packets, read, ignored, newest, rejected, excluded, distinct)
+    return Routed(packets, ignored=ignored, run=run, instants=distinct)

@@ -6,7 +6,8 @@ how long a row takes to arrive: then the watermark of each stream trails the new
 then it trails the newest row of any by at most this long. Nor does a *bounded* stream, all rows of which arrive at
 once, after they have arrived. An instant is complete when the watermark is strictly
 past it, so rows of one instant may arrive in different micro-batches. Every bucket keeps a clock of its own. All clocks
-agree, because every packed batch sends its newest time to every bucket.
+agree, because every packed batch sends its newest time to every bucket. Rows with numeric times that jump too far ahead
+do not move a clock (`jumps.py`).
 
 One rule follows, `Advance`, and every operator applies it. A row is
 
@@ -31,8 +32,9 @@ from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from anabranch.arrays import BEGINNING, I32, I64, Bools
+from anabranch.arrays import BEGINNING, END, I32, I64, Bools
 from anabranch.columns.times import TimeKind, earlier, step_times, steps_before, steps_of
+from anabranch.transport.jumps import Jumps, Run
 from anabranch.transport.layout import Layout
 
 Streams = I32 | I64
@@ -87,9 +89,17 @@ class Clock:
     def __init__(self, layouts: Sequence[Layout], saved: bytes | None = None, bounded: Collection[int] = ()) -> None:
         self._layouts = layouts
         self._bounded = bounded
-        self._newest = [BEGINNING] * len(layouts)
-        if saved is not None:
-            self._newest = np.frombuffer(saved, "<i8").tolist()
+        # The newest time of each stream, and the state of `Jumps` where a stream has a limit.
+        numbers = [BEGINNING] * len(layouts) if saved is None else np.frombuffer(saved, "<i8").tolist()
+        self._newest, ahead = numbers[: len(layouts)], numbers[len(layouts) :]
+        is_limited = any(layout.max_jump is not None for layout in layouts)
+        self._jumps = Jumps(layouts, ahead or [0] * len(layouts)) if is_limited else None
+
+    def limits(self, runs: Sequence[Sequence[Run]]) -> tuple[int, ...]:
+        """The latest time of a row of each stream in the next micro-batch that is not too far ahead."""
+        if self._jumps is None:
+            return (END,) * len(self._layouts)
+        return self._jumps.limits(max(self._newest), runs)
 
     def advance(self, newest: Sequence[int], ended: bool = False) -> Progress:
         """Take the newest time of each stream in a micro-batch (BEGINNING: no row) and return the watermark.
@@ -124,7 +134,8 @@ class Clock:
 
     def save(self) -> bytes:
         """The state of the clock."""
-        return np.array(self._newest, "<i8").tobytes()
+        ahead = [] if self._jumps is None else self._jumps.ahead
+        return np.array([*self._newest, *ahead], "<i8").tobytes()
 
 
 def _end_of(newest: int, layout: Layout) -> int:
