@@ -354,7 +354,7 @@ def answers_with_pairs(query: BoundMonitor, rows: Rows) -> Iterator[tuple[Answer
     operands = {operand.name: number for number, operand in enumerate(query.operands)}
     for members in pairs(query, rows):
         bindings = {(operand.name, 1): own.columns for operand, own in zip(query.operands, members, strict=False)}
-        conditions = [_condition(condition, operands, members, query) for condition in query.conditions]
+        conditions = [condition_of(condition, operands, members, query) for condition in query.conditions]
         row_conditions = [condition for condition, own in zip(query.conditions, conditions, strict=True) if own is None]
         if not all(holds(condition, bindings, NO_RELATIONS) for condition in row_conditions):
             continue
@@ -371,7 +371,7 @@ def answers_with_pairs(query: BoundMonitor, rows: Rows) -> Iterator[tuple[Answer
                 yield {**structs, **valid, "probability": region.probability}, pair
 
 
-def _condition(
+def condition_of(
     tree: Typed, operands: Mapping[str, int], members: tuple[Prediction, ...], query: BoundMonitor
 ) -> Condition | None:
     """A condition on locations or on a value; None for a condition on rows."""
