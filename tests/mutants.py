@@ -356,14 +356,20 @@ MUTANTS = [
         ("union_tables", "if not bound.keys() & exact.keys()", "if bound"),
         ("unions", "return matches(np.array([0.5 * (low + high)]))", "return True"),
     ]),
-    *_mutants("monitor", ["monitor/test_accelerated.py"], [
+    *_mutants("monitor", [
+        "monitor/test_accelerated.py::test_exact_values",
+        "monitor/test_accelerated.py::test_a_contact_of_decimals",
+        "monitor/test_accelerated.py::test_each_prediction_is_accelerated_from_its_own_time",
+        "monitor/test_accelerated.py::test_a_pair_that_leaves_and_returns_has_two_answers",
+        "monitor/test_accelerated.py::test_a_path_between_its_ends_is_found",
+        "monitor/test_accelerated.py::test_alternatives_that_touch_are_connected_where_they_match",
+    ], [
         ("predictions", "instants = np.stack([begin, end, np.clip(turn, begin, np.maximum(begin, end))])",
          "instants = np.stack([begin, end])"),
         ("kernel/roots", "return add_mark(base / larger, slack / slope, marks, n)", "return n"),
         ("kernel/roots", "if abs(discriminant) <= 8.0 * abs(bend) * slack:", "if discriminant == 0.0:"),
-        ("kernel/roots", "bend += 6.0 * path[k, 2] * path[k, 2]", "bend += 3.0 * path[k, 2] * path[k, 2]"),
+        ("kernel/roots", "bend += 6.0 * path[k, 2] * path[k, 2]", "bend -= 6.0 * path[k, 2] * path[k, 2]"),
         ("kernel/paths", "value - since * (rate - since * bend)", "value - since * rate"),
-        ("kernel/paths", "n = add_mark(turn, 0.0, marks, n)", "n += 0"),
         ("kernel/paths", "return excess > slack if is_open", "return excess > -slack if is_open"),
         ("unions", "0.5 * self.accelerations[rows, columns]) * since", "self.accelerations[rows, columns]) * since"),
     ]),

@@ -316,6 +316,29 @@ def test_exact_values(where: str, expected: list[tuple[float, float]]) -> None:
     assert intervals(answers) == [pytest.approx(part, abs=1e-9) for part in expected]
 
 
+@pytest.mark.parametrize(("op", "expected"), [(">=", [(7, 7)]), (">", []), ("<", [(0, 7), (7, 10)])])
+def test_a_contact_of_decimals(op: str, expected: list[tuple[float, float]]) -> None:
+    """The value turns at 2.55 at second 7, which no double tells exactly."""
+    row = {**BALL, "x": 0.1, "x_rate": 0.7, "x_accel": -0.1}
+    answers = answers_to(f"MONITOR a FROM e WHERE a.x {op} 2.55", [row])
+    assert intervals(answers) == [pytest.approx(part, abs=1e-6) for part in expected]
+
+
+@pytest.mark.parametrize(("op", "expected"), [(">=", [(0, 5), (8, 10)]), (">", [(0, 2), (2, 5), (8, 10)])])
+def test_alternatives_that_touch_are_connected_where_they_match(op: str, expected: list[tuple[float, float]]) -> None:
+    """x is below 16 before second 2, and y is 2 at that instant."""
+    answers = answers_to(f"MONITOR a FROM e WHERE a.x < 16 OR (a.y {op} 2 AND a.y <= 5)", [{**BALL, "y_rate": 1.0}])
+    assert intervals(answers) == [pytest.approx(part, abs=1e-9) for part in expected]
+
+
+def test_each_prediction_is_accelerated_from_its_own_time() -> None:
+    falling = {**WALL, "x": 0.0, "x_accel": 2.0}
+    (answer,) = answers_to(
+        "MONITOR a, b FROM e WHERE b.x - a.x >= 4 AND a.id < b.id", ({**WALL, "id": "a", "t": 0}, falling)
+    )
+    assert intervals([answer]) == [pytest.approx((1 + math.sqrt(20), 10), abs=1e-9)]
+
+
 @pytest.mark.parametrize(
     ("semantics", "expected"),
     [
