@@ -53,7 +53,8 @@ class Stream:
     """A declared stream. `declaration` has the clauses that only one model uses.
 
     Events with a duration begin at `start` and end at `time`; `start` is None for point events. `shape` is the geometry
-    column of `SPACE (shape)`, None if SPACE names two coordinates or is absent.
+    column of `SPACE (shape)`, None if SPACE names two coordinates or is absent. `accelerations` are those of the
+    `optional_columns` that the source has; none are known before it is opened.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Stream:
     probability: str = "p"
     start: Column | None = None
     shape: Column | None = None
+    accelerations: tuple[Column, ...] = ()
 
     @property
     def source(self) -> nodes.Source | None:
@@ -155,14 +157,22 @@ class Stream:
         return tuple((clause, law) for clause, law in laws if law is not None)
 
     @property
+    def optional_columns(self) -> tuple[Column, ...]:
+        """The columns that a source may have or not: the accelerations of a PREDICTED stream, which are 0 without."""
+        if self.model is not Model.PREDICTED:
+            return ()
+        return tuple(Column(f"{column.name}_accel", Type.DOUBLE) for column in self.values)
+
+    @property
     def columns(self) -> tuple[Column, ...]:
-        """Every column that a source of this stream must have, in a fixed order."""
+        """Every column that a source of this stream must have, in a fixed order, and the optional ones that it has."""
         extra: list[Column] = list(self.previous)
         if self.model in (Model.INDEPENDENT, Model.MARKOV):
             extra.append(Column(self.probability, Type.DOUBLE))
         if self.model is Model.PREDICTED:
             extra += [Column(f"{column.name}_rate", Type.DOUBLE) for column in self.values]
             extra += [Column(name, Type.DOUBLE) for name in self.error_columns]
+            extra += self.accelerations
         extra += [
             Column(law.column, Type.DOUBLE if law.path is None else Type.STRING)
             for _, law in self.segment_laws

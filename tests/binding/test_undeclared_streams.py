@@ -58,7 +58,7 @@ def test_a_name_that_is_no_stream_of_the_query_is_a_relation() -> None:
         (PATTERN, "a b c t", "any of a, b, c can be a key or a value", "KEY (a) VALUE (b, c) TIME t"),
         (PATTERN, "t p", "no column is left for its key", "KEY (id) TIME t MODEL INDEPENDENT"),
         (RELATE, "k t", "it has no column seq with the positions", "KEY (k) TIME t MODEL INTERVALS ORDER seq"),
-        (MONITOR, "car x x_rate y y_rate t", "no column has the ERROR and the PERIOD of its predictions",
+        (MONITOR, "car x x_rate x_accel y y_rate t", "no column has the ERROR and the PERIOD of its predictions",
          "KEY (car) VALUE (x, y) TIME t MODEL PREDICTED ERROR 10 PERIOD 60"),
     ],
 )  # fmt: skip

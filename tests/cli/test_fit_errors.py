@@ -27,8 +27,9 @@ def workbook(tmp_path: Path) -> Path:
         lines += [f"{car},{lon},{lat},{t}" for t, (lon, lat) in enumerate(walk)]
     (tmp_path / "cars.csv").write_text("\n".join(["car,lon,lat,t", *lines]) + "\n")
     noise = rng.normal(0, 2, 800)
-    rows = [f"{n // 200},{x},0,{n % 200}" for n, x in enumerate(noise)]
-    (tmp_path / "reports.csv").write_text("\n".join(["car,x,x_rate,t", *rows]) + "\n")
+    # With its acceleration, the prediction of t ** 2 is exact.
+    rows = [f"{n // 200},{x + (n % 200) ** 2},{2 * (n % 200)},2,{n % 200}" for n, x in enumerate(noise)]
+    (tmp_path / "reports.csv").write_text("\n".join(["car,x,x_rate,x_accel,t", *rows]) + "\n")
     path = tmp_path / "cars.abq"
     path.write_text(WORKBOOK)
     return path

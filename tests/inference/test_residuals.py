@@ -36,6 +36,7 @@ def columns(steps: list[tuple[int, int, int, int]]) -> tuple[np.ndarray, ...]:
 @given(rows, st.integers(2, 20))
 def test_a_report_is_withheld_while_an_earlier_one_applies(steps: list[tuple[int, int, int, int]], period: int) -> None:
     key, t, values, rates = columns(steps)
+    accelerations = values % 3
     expected = []
     for k in (0, 1):
         last = None
@@ -43,9 +44,11 @@ def test_a_report_is_withheld_while_an_earlier_one_applies(steps: list[tuple[int
             if last is None or t[i] - t[last] >= period:
                 last = i
             else:
-                expected.append(values[i, 0] - values[last, 0] - rates[last, 0] * (t[i] - t[last]))
+                since = t[i] - t[last]
+                predicted = values[last, 0] + rates[last, 0] * since + accelerations[last, 0] / 2 * since**2
+                expected.append(values[i, 0] - predicted)
     shuffled = np.random.default_rng(0).permutation(len(key))
-    arrays = [array[shuffled] for array in (key, t, values, rates)]
+    arrays = [array[shuffled] for array in (key, t, values, rates, accelerations)]
     residuals = residuals_of_predictions(*arrays, float(period), TimeKind.INTEGER)
     assert sorted(residuals.values.ravel()) == pytest.approx(sorted(expected))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests import local
@@ -11,9 +11,13 @@ from tests.oracles.monitor import Answer
 from tests.oracles.monitor_predictions import instant
 
 from anabranch.binding.binder import bind
+from anabranch.binding.reading import with_optional_columns
+from anabranch.catalog import Catalog
 from anabranch.language import nodes
 from anabranch.monitor.job import MonitorJob
+from anabranch.monitor.query import BoundMonitor
 from anabranch.planning.derived import layouts_of
+from anabranch.planning.layouts import layouts_for
 from anabranch.transport.job import JobContext
 
 
@@ -42,6 +46,25 @@ def with_numbers(row: dict[str, Any]) -> Answer:
 def run_of(case: Case, batches: Sequence[Any], n_buckets: int = 3, live: bool = False) -> MonitorRun:
     """A run over micro-batches, to the end of the input."""
     run = MonitorRun(local.local_job(case.workbook, case.query, case.relations, live), n_buckets)
+    run.run(batches)
+    return run
+
+
+def accelerated_query(workbook: str, name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> BoundMonitor:
+    """The bound query of a workbook whose sources have the columns of these rows, also the optional ones."""
+    catalog = local.declared(workbook)
+    for stream_name, stream_rows in rows.items():
+        stream = catalog.require_stream(stream_name)
+        found = with_optional_columns(stream, {column for row in stream_rows for column in row})
+        catalog = Catalog({**catalog.entries, stream_name.lower(): found})
+    return bind(catalog.query(name), catalog)
+
+
+def accelerated_run(case: Case, batches: Sequence[Any], live: bool = False) -> MonitorRun:
+    """A run over micro-batches of rows with accelerations, to the end of the input."""
+    query = accelerated_query(case.workbook, case.query, case.rows)
+    context = JobContext(layouts_for(query.streams), {}, local.FINGERPRINT, live)
+    run = MonitorRun(local.make_job([query], context), 3)
     run.run(batches)
     return run
 

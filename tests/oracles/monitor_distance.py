@@ -369,7 +369,7 @@ def compared_pairs(query: BoundMonitor, rows: Rows) -> Iterator[tuple[tuple[Pred
     operands = {operand.name: number for number, operand in enumerate(query.operands)}
     for members in pairs(query, rows):
         bindings = {(operand.name, 1): own.columns for operand, own in zip(query.operands, members, strict=False)}
-        conditions = [_condition(condition, operands, members, query) for condition in query.conditions]
+        conditions = [condition_of(condition, operands, members, query) for condition in query.conditions]
         row_conditions = [condition for condition, own in zip(query.conditions, conditions, strict=True) if own is None]
         if not all(holds(condition, bindings, NO_RELATIONS) for condition in row_conditions):
             continue
@@ -378,7 +378,7 @@ def compared_pairs(query: BoundMonitor, rows: Rows) -> Iterator[tuple[tuple[Pred
         yield members, Pair((limits[0], limits[1]), within, tuple(own for own in conditions if own), query.semantics)
 
 
-def _condition(
+def condition_of(
     tree: Typed, operands: Mapping[str, int], members: tuple[Prediction, ...], query: BoundMonitor
 ) -> Condition | None:
     """A condition on locations or on a value; None for a condition on rows."""

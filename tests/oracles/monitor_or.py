@@ -83,7 +83,7 @@ def predicted_at(
         for node in (node for condition in query.conditions for node in walk(condition)):
             if is_value(node, [operand]):
                 line = prediction.lines[node.name]
-                predicted[operand.name, node.name] = Fraction(line.start + line.rate * instant)
+                predicted[operand.name, node.name] = Fraction(line.at(instant))
                 errors[operand.name, node.name] = Fraction(line.error)
     return predicted, errors
 

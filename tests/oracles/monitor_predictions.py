@@ -1,4 +1,4 @@
-"""The predictions of the MONITOR oracle: lines in time, in fractions, and when each applies."""
+"""The predictions of the MONITOR oracle: lines (or parabolas) in time, in fractions, and when each applies."""
 
 from __future__ import annotations
 
@@ -18,11 +18,19 @@ _SECONDS = {None: 1, "SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}
 
 @dataclass(frozen=True)
 class Line:
-    """The prediction of a column: `start + rate * s` at instant s, with `error`."""
+    """The prediction of a column: `start + rate * s + bend * s ** 2` at instant s, with `error`.
+
+    Only `monitor_accelerated.py` has a bend other than 0.
+    """
 
     start: Number
     rate: Number
     error: Number
+    bend: Number = Fraction(0)
+
+    def at(self, instant: Fraction) -> Number:
+        """The predicted value at an instant."""
+        return self.start + self.rate * instant + self.bend * instant**2
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,9 @@ def _line(stream: Stream, value: str, columns: Mapping[str, Any], start: Fractio
     if is_missing(at) or is_missing(rate):
         return None
     (error,) = [bound.amount for bound in stream.declaration.error if (bound.column or value).lower() == value.lower()]
-    return Line(written(at) - written(rate) * start, written(rate), written(error))
+    half = written(columns.get(f"{value}_accel".lower()) or 0) / 2
+    base = written(at) - written(rate) * start + half * start**2
+    return Line(base, written(rate) - 2 * half * start, written(error), half)
 
 
 def written(number: float) -> Fraction:

@@ -85,7 +85,9 @@ def types_of(layout: Layout) -> dict[str, pa.DataType]:
     types |= zip(layout.previous, layout.value_types, strict=False)
     types[layout.time] = layout.time_kind.arrow_type
     if layout.prediction:
-        types |= dict.fromkeys([*layout.prediction.rates, *layout.prediction.error_columns], pa.float64())
+        prediction = layout.prediction
+        numbers = (*prediction.rates, *prediction.acceleration_columns, *prediction.error_columns)
+        types |= dict.fromkeys(numbers, pa.float64())
     if layout.distribution:
         types[layout.distribution.probability] = pa.float64()
     if layout.interval:

@@ -244,12 +244,13 @@ class DeclarationBinder:
                 self.findings.add("name-twice", message, taken[implied.name.lower()], hint)
 
     def is_implied(self, stream: Stream, name: str) -> bool:
-        """Whether the model requires a column of this name."""
+        """Whether the model gives a column of this name a meaning."""
         implied = {column.name.lower() for column in stream.previous}
         if stream.model in (Model.INDEPENDENT, Model.MARKOV):
             implied.add(stream.probability.lower())
         if stream.model is Model.PREDICTED:
             implied |= {f"{column.name.lower()}_rate" for column in stream.values}
+            implied |= {column.name.lower() for column in stream.optional_columns}
         return name.lower() in implied
 
     def check_distinct(self, named: Iterable[tuple[str, Span]]) -> dict[str, Span]:

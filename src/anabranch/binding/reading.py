@@ -6,8 +6,8 @@ source are not known, so a stream is bound a second time when its source has bee
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
 from anabranch.binding.conditions import ConditionBinder
@@ -279,7 +279,8 @@ class _Binder:
 def source_name(stream: Stream, name: str) -> str:
     """The column of the source that a column of the stream is read from, if it is not computed.
 
-    `VALUE (loc AS location)` also renames `prev_loc` and `loc_rate`, the columns that models add for each value.
+    `VALUE (loc AS location)` also renames `prev_loc`, `loc_rate` and `loc_accel`, the columns that models add for each
+    value.
     """
     renamed = {node.name.lower(): node.source for node in _written_columns(stream.declaration) if node.source}
     lower = name.lower()
@@ -288,9 +289,22 @@ def source_name(stream: Stream, name: str) -> str:
     own = {node.name.lower() for node in _written_columns(stream.declaration)}
     if lower not in own and lower.startswith("prev_") and lower.removeprefix("prev_") in renamed:
         return f"prev_{renamed[lower.removeprefix('prev_')]}"
-    if lower not in own and lower.endswith("_rate") and lower.removesuffix("_rate") in renamed:
-        return f"{renamed[lower.removesuffix('_rate')]}_rate"
+    for suffix in ("_rate", "_accel"):
+        if lower not in own and lower.endswith(suffix) and lower.removesuffix(suffix) in renamed:
+            return f"{renamed[lower.removesuffix(suffix)]}{suffix}"
     return name
+
+
+def optional_sources(stream: Stream) -> dict[str, Column]:
+    """The optional columns of a stream, by the name of the column of the source that each is read from."""
+    return {source_name(stream, column.name): column for column in stream.optional_columns}
+
+
+def with_optional_columns(stream: Stream, names: Iterable[str]) -> Stream:
+    """The stream with those of its optional columns that a source with these columns has."""
+    known = {name.lower() for name in names}
+    found = tuple(column for source, column in optional_sources(stream).items() if source.lower() in known)
+    return replace(stream, accelerations=found) if found else stream
 
 
 def _has_written_times(node: nodes.CreateStream) -> bool:

@@ -99,6 +99,8 @@ class _Layout:
 
     def _monitor(self) -> nodes.CreateStream:
         values = [name for name in list(self.rest) if self._take(f"{name.lower()}_rate")]
+        for name in values:
+            self._take(f"{name.lower()}_accel")
         keys = [name for name in self.rest if name not in values]
         example = replace(
             self._declare(), keys=_names(keys), values=_names(values), model="PREDICTED",

@@ -117,16 +117,21 @@ def _residuals(session: Session, stream: Stream, heartbeats_only: bool) -> tuple
         return residuals, None if heartbeats_only else reporting.errors
     prediction = prediction_of(stream)
     rates = _numbers(rows, prediction.rates)
-    return residuals_of_predictions(key, t, values, rates, prediction.period, kind), None
+    accelerations = _numbers(rows, [column.name for column in stream.optional_columns])
+    return residuals_of_predictions(key, t, values, rates, accelerations, prediction.period, kind), None
 
 
 def _numbers(rows: pa.Table, names: Sequence[str]) -> F64:
-    """Some columns as numbers, (rows, columns)."""
+    """Some columns as numbers, (rows, columns); those that there are not, and NULLs, are 0."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return np.stack([pc.cast(rows[name.lower()], pa.float64()).to_numpy() for name in names], axis=1)
+    numbers = np.zeros((rows.num_rows, len(names)))
+    for index, name in enumerate(names):
+        if name.lower() in rows.column_names:
+            numbers[:, index] = pc.fill_null(pc.cast(rows[name.lower()], pa.float64()), 0.0).to_numpy()
+    return numbers
 
 
 # ---------------------------------------------------------------- output

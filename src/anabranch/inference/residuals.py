@@ -53,10 +53,13 @@ def residuals_of_positions(
     at, sorted_key, times = position[reports.row], key[order], _seconds(t[order], kind)
     before = np.maximum(at - 1, 0)
     has_rate = (sorted_key[before] == sorted_key[at]) & (at > 0) & (times[at] - times[before] <= reporting.period)
-    return _residuals(sorted_key, times, projected[order], at, reports.rates, has_rate, reporting.period)
+    motion = reports.rates, np.zeros_like(reports.rates)
+    return _residuals(sorted_key, times, projected[order], at, motion, has_rate, reporting.period)
 
 
-def residuals_of_predictions(key: I32, t: I64, values: F64, rates: F64, period: float, kind: TimeKind) -> Residuals:
+def residuals_of_predictions(
+    key: I32, t: I64, values: F64, rates: F64, accelerations: F64, period: float, kind: TimeKind
+) -> Residuals:
     """The residuals of reports, if all are withheld that come while an earlier one applies."""
     order = np.lexsort((t, key))
     sorted_key, times = key[order], _seconds(t[order], kind)
@@ -66,7 +69,8 @@ def residuals_of_predictions(key: I32, t: I64, values: F64, rates: F64, period: 
             at.append(i)
     chosen = np.array(at, np.int64)
     every = np.ones(len(chosen), np.bool_)
-    return _residuals(sorted_key, times, values[order], chosen, rates[order][chosen], every, period)
+    motion = rates[order][chosen], accelerations[order][chosen]
+    return _residuals(sorted_key, times, values[order], chosen, motion, every, period)
 
 
 def _seconds(codes: I64, kind: TimeKind) -> F64:
@@ -76,14 +80,21 @@ def _seconds(codes: I64, kind: TimeKind) -> F64:
     return (codes - codes.min(initial=0)) / (1e6 if kind is TimeKind.TIMESTAMP else 1.0)
 
 
-def _residuals(key: I32, t: F64, values: F64, at: I64, rates: F64, usable: Bools, period: float) -> Residuals:
-    """The residuals of rows, sorted by key and time, against the last of the reports at the rows `at`."""
+def _residuals(
+    key: I32, t: F64, values: F64, at: I64, motion: tuple[F64, F64], usable: Bools, period: float
+) -> Residuals:
+    """The residuals of rows, sorted by key and time, against the last of the reports at the rows `at`.
+
+    `motion` has the rates and the accelerations of the reports.
+    """
     last = np.searchsorted(at, np.arange(len(key)), side="right") - 1
     report = at[np.maximum(last, 0)]
     since = t - t[report]
     chosen = (last >= 0) & (key == key[report]) & (since > 0) & (since < period) & usable[np.maximum(last, 0)]
     last, report, since = last[chosen], report[chosen], since[chosen]
-    off = values[chosen] - values[report] - rates[last] * since[:, np.newaxis]
+    rates, accelerations = (part[last] for part in motion)
+    elapsed = since[:, np.newaxis]
+    off = values[chosen] - values[report] - elapsed * (rates + 0.5 * elapsed * accelerations)
     return Residuals(off, key[chosen], since / period)
 
 

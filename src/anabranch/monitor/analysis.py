@@ -106,6 +106,15 @@ class MonitorAnalysis:
         longest = max((float(amount_of(period)) for period in periods if period is not None), default=0.0)
         return Sampling(window=longest + self.window)
 
+    @property
+    def accelerated(self) -> list[str]:
+        """The columns of constrained values whose source has accelerations, each once."""
+        names = []
+        for operand, columns in self.values:
+            known = {column.name.lower() for column in self.operands[operand].stream.accelerations}
+            names += [name for name, _ in columns if f"{name}_accel" in known]
+        return list(dict.fromkeys(names))
+
     @cached_property
     def connected_columns(self) -> list[frozenset[tuple[int, str]]]:
         """The groups of columns with errors that are connected by constraints; each group is integrated jointly."""
@@ -368,7 +377,7 @@ def objection(analysis: MonitorAnalysis) -> Finding | None:
         )
         hint = "use <= or <, SEMANTICS EXPECTED or WITHIN 0, or write a query for each pair"
         return Finding("not-supported", message, hint, query.span)
-    refused = _objection_to_formula(analysis) or objection_to_areas(analysis)
+    refused = _objection_to_formula(analysis) or objection_to_areas(analysis) or _objection_to_accelerations(analysis)
     if refused is not None or query.semantics == MUST:
         return refused
     is_normal = any(error.normal is not None for stream in query.streams for error in stream.errors)
@@ -401,6 +410,28 @@ def _objection_to_formula(analysis: MonitorAnalysis) -> Finding | None:
     if count > MOST_ALTERNATIVES:
         message = f"{query.name}: OR leaves {count} alternatives (at most {MOST_ALTERNATIVES} are allowed)"
         return Finding("not-supported", message, "write several queries", query.span)
+    return None
+
+
+def _objection_to_accelerations(analysis: MonitorAnalysis) -> Finding | None:
+    """Why accelerated values cannot be compared; which values are is known when the sources have been opened."""
+    query, accelerated = analysis.query, analysis.accelerated
+    if not accelerated:
+        return None
+    if analysis.dims > 1:
+        message = f"{query.name}: {accelerated[0]} is accelerated, so it can be compared at the same instant only"
+        return Finding(
+            "not-supported", message, f"use WITHIN 0, or a source without {accelerated[0]}_accel", query.span
+        )
+    if query.nearest is not None:
+        message = f"{query.name}: {accelerated[0]} is accelerated, which NEAREST does not support"
+        return Finding(
+            "not-supported", message, f"remove NEAREST, or use a source without {accelerated[0]}_accel", query.span
+        )
+    if any(area.is_scaled for area in analysis.areas):
+        message = f"{query.name}: {accelerated[0]} is accelerated, which DISTANCE on the globe does not support"
+        hint = f"use a SPACE in the plane, or a source without {accelerated[0]}_accel"
+        return Finding("not-supported", message, hint, query.span)
     return None
 
 

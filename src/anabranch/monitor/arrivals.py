@@ -17,7 +17,7 @@ from anabranch.arrays import I32, I64
 from anabranch.columns.dictionary import Dictionary, is_worth_removing
 from anabranch.columns.times import decode_time
 from anabranch.monitor.placement import counts_rows
-from anabranch.monitor.predictions import Predictions
+from anabranch.monitor.predictions import Predictions, no_predictions
 from anabranch.transport.checks import LATE, QUARANTINE, quarantine
 from anabranch.transport.layout import Layout, require_prediction
 from anabranch.transport.operator import Counts
@@ -38,12 +38,12 @@ class Arrivals:
         self._layouts = layouts
         self._is_broadcast = is_broadcast
         self._predictions = [require_prediction(layout) for layout in layouts]
-        self._width = max(len(layout.values) for layout in layouts)
+        self._nothing = no_predictions(layouts)
         self.keys = [Dictionary(layout.key_types) for layout in layouts]
         self.parts: tuple[int, ...] | None = None
         #: The part of each key, by stream.
         self._key_parts = [np.zeros(0, np.int32) for _ in layouts]
-        self._positions = ReorderBuffer(Predictions.empty(self._width), Predictions.concat)
+        self._positions = ReorderBuffer(self._nothing, Predictions.concat)
         self._sensors = [
             None if prediction.reporting is None else prediction.reporting.open(layout.time_kind)
             for layout, prediction in zip(layouts, self._predictions, strict=True)
@@ -61,7 +61,7 @@ class Arrivals:
 
         A position is late or ready by the watermark of its stream (`by_stream`): a report depends on no other stream.
         """
-        rows = Predictions.concat([Predictions.empty(self._width), *(self._decode(*packet) for packet in packets)])
+        rows = Predictions.concat([self._nothing, *(self._decode(*packet) for packet in packets)])
         is_measured = np.array([sensors is not None for sensors in self._sensors])
         late = np.where(is_measured[rows.stream], by_stream.is_late(rows.code, rows.stream), advance.is_late(rows.code))
         rejected = self._quarantine(rows.where(late)) if self.counts_rows else QUARANTINE.empty_table()
@@ -81,16 +81,23 @@ class Arrivals:
         codes = self.keys[stream].encode(tables["keys"])
         self._store_key_parts(stream, codes, tables["key parts"]["part"].to_numpy())
         key = codes[rows["key"].to_numpy()]
-        values, rates, errors = (np.zeros((n, self._width)) for _ in range(3))
+        empty = self._nothing
+        values, rates, errors, accelerations = (
+            np.zeros((n, part.shape[1])) for part in (empty.values, empty.rates, empty.errors, empty.accelerations)
+        )
         for index, name in enumerate(layout.values):
             values[:, index] = rows[f"#{name}"].to_numpy()
         for index, name in enumerate(prediction.rates):
             rates[:, index] = rows[f"#{name}"].to_numpy()
         for index, error in enumerate(prediction.errors):
             errors[:, index] = rows[f"#{error}"].to_numpy() if isinstance(error, str) else error
+        for index, acceleration in enumerate(prediction.accelerations):
+            if acceleration is not None:
+                accelerations[:, index] = rows[f"#{acceleration}"].to_numpy()
         return Predictions(
             np.full(n, stream, np.int32), key, self._key_parts[stream][key], rows["t"].to_numpy().copy(), np.zeros(n),
             np.full(n, prediction.period), np.zeros(n, np.int64), np.ones(n, np.bool_), values, rates, errors,
+            accelerations,
         )  # fmt: skip
 
     def _store_key_parts(self, stream: int, codes: I32, key_parts: I64) -> None:
@@ -136,6 +143,11 @@ class Arrivals:
         source_row[layout.time] = decode_time(rows.code[row], layout.time_kind)
         source_row |= {name: float(rows.values[row, index]) for index, name in enumerate(layout.values)}
         source_row |= {name: float(rows.rates[row, index]) for index, name in enumerate(prediction.rates)}
+        source_row |= {
+            name: float(rows.accelerations[row, index])
+            for index, name in enumerate(prediction.accelerations)
+            if name is not None
+        }
         return source_row | {
             name: float(rows.errors[row, index])
             for index, name in enumerate(prediction.errors)
@@ -175,7 +187,7 @@ class Arrivals:
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         """Restore what `save` returned."""
-        self._positions.held = Predictions.load(tables["held positions"], self._width)
+        self._positions.held = Predictions.load(tables["held positions"])
         self.parts = tuple(tables["parts"]["part"].to_pylist()) or None
         for number, sensors in enumerate(self._sensors):
             self.keys[number].encode(tables[f"keys {number}"])

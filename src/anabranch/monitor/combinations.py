@@ -211,10 +211,9 @@ class Combinations:
     def _value_range(self, held: Predictions, rows: I64, value: int) -> tuple[F64, F64]:
         """The smallest and the largest prediction of a value while its predictions apply; for MAY, with the errors."""
         column = self._columns[value]
-        at, rate = held.values[rows, column], held.rates[rows, column]
-        ends = at + rate * held.begin[rows], at + rate * held.end[rows]
         error = held.errors[rows, column] if self._analysis.query.semantics == MAY else 0.0
-        return np.minimum(*ends) - error, np.maximum(*ends) + error
+        low, high = held.range_of(column, rows)
+        return low - error, high + error
 
     # ------------------------------------------------------------ keys
 

@@ -55,6 +55,8 @@ def _method(analysis: MonitorAnalysis) -> str:
 def _streams(query: BoundMonitor) -> str:
     if query.buffer is not None and len(query.operands) > 2:
         return "BUFFER supports one or two names; remove it, or write a query for each pair"
+    if query.buffer is not None and len(query.operands) > 1 and any(stream.accelerations for stream in query.streams):
+        return "BUFFER supports linear predictions only; remove it, or the columns of accelerations"
     return "yes"
 
 
@@ -147,6 +149,9 @@ def _steps(analysis: MonitorAnalysis) -> Iterator[Step]:
     if len(query.operands) > 1:
         yield Step("search", "find candidates with a grid over time and over the values whose difference is bounded")
     yield Step("clip", "compute a polygon of matching instants and a validity interval for each connected region")
+    if accelerated := analysis.accelerated:
+        what = f"{', '.join(accelerated)} {'is' if len(accelerated) == 1 else 'are'} accelerated"
+        yield Step("bend", f"{what}: find the roots of polynomials, and test the constraints between them")
     if any(is_curved(area, analysis) for area in analysis.areas):
         yield Step("bend", "cut the polygons by the curves of distances; boundaries are polygons within 1e-6 of them")
     if query.nearest is not None:

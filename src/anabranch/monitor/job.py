@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from anabranch.binding.typed import Typed, conjunction, conjuncts, disjunction, references
 from anabranch.columns.conditions import holds
@@ -76,6 +77,8 @@ class MonitorJob(QueryJob[MonitorSpec]):
         prediction = require_prediction(layout)
         for name in (*layout.values, *prediction.rates, *prediction.error_columns):
             numbers[f"#{name}"] = rows[name].cast(pa.float64()).to_numpy()
+        for name in prediction.acceleration_columns:
+            numbers[f"#{name}"] = pc.fill_null(rows[name].cast(pa.float64()), 0.0).to_numpy()
         sent = packets(numbers, codes, keys, key_parts, buckets, self.spec.is_broadcast)
         return sent, int((key_parts[codes] < 0).sum())
 

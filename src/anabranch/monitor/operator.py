@@ -23,7 +23,15 @@ from anabranch.monitor.answers import INVALIDATED, PARTIAL, TENTATIVE, VALIDATED
 from anabranch.monitor.arrivals import Arrivals
 from anabranch.monitor.buffer import Buffer
 from anabranch.monitor.combinations import Combinations
-from anabranch.monitor.predictions import Predictions, elapsed, ends, exact_times, unit_of, without_duplicates
+from anabranch.monitor.predictions import (
+    Predictions,
+    elapsed,
+    ends,
+    exact_times,
+    no_predictions,
+    unit_of,
+    without_duplicates,
+)
 from anabranch.monitor.regions import Evaluator, Regions
 from anabranch.monitor.spec import MonitorSpec
 from anabranch.transport.limits import AnswerLimit, last_one
@@ -52,7 +60,6 @@ class MonitorOperator:
 
     def __init__(self, spec: MonitorSpec) -> None:
         self._spec = spec
-        self._width = max(len(layout.values) for layout in spec.layouts)
         self._evaluator = self._evaluator_class(
             spec.analysis, spec.layouts, spec.streams, spec.values, spec.columns, spec.sums
         )
@@ -61,7 +68,7 @@ class MonitorOperator:
     def open(self, state: bytes | None) -> None:
         """Start empty (None), or resume from saved bytes."""
         self._arrivals = Arrivals(self._spec.layouts, self._spec.is_broadcast)
-        self._held = Predictions.empty(self._width)
+        self._held = no_predictions(self._spec.layouts)
         self._members = np.zeros((0, len(self._spec.streams)), np.int64)
         self._due = np.zeros(0)
         self._watermark = Watermark(self._spec.layouts)
@@ -70,7 +77,7 @@ class MonitorOperator:
         if state is not None:
             tables = unseal(state, self._spec.fingerprint)
             self._arrivals.load(tables)
-            self._held = Predictions.load(tables["held"], self._width)
+            self._held = Predictions.load(tables["held"])
             pending = tables["pending combinations"]
             self._due = pending["due"].to_numpy().copy()
             columns = [pending[str(operand)].to_numpy() for operand in range(len(self._spec.streams))]

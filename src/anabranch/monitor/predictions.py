@@ -43,6 +43,7 @@ class Predictions:
     able : the operands that it can be, one bit each
     buffered : whether later predictions are compared with it
     values, rates, errors : (n, columns)
+    accelerations : (n, columns); (n, 0) if no stream has any
     """
 
     stream: I32
@@ -56,16 +57,20 @@ class Predictions:
     values: F64
     rates: F64
     errors: F64
+    accelerations: F64
 
     def __len__(self) -> int:
         return len(self.code)
 
     @staticmethod
-    def empty(columns: int) -> Predictions:
-        """No predictions, with this number of value columns."""
+    def empty(columns: int, accelerations: int) -> Predictions:
+        """No predictions, with this number of value columns, and of columns of accelerations."""
         i32, i64, f64 = np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0)
         matrix = np.zeros((0, columns))
-        return Predictions(i32, i32, i32, i64, f64, f64, i64, np.zeros(0, np.bool_), matrix, matrix, matrix)
+        return Predictions(
+            i32, i32, i32, i64, f64, f64, i64, np.zeros(0, np.bool_), matrix, matrix, matrix,
+            np.zeros((0, accelerations)),
+        )  # fmt: skip
 
     @staticmethod
     def concat(parts: Sequence[Predictions]) -> Predictions:
@@ -105,7 +110,26 @@ class Predictions:
             values=_extended(self.values, sums),
             rates=_extended(self.rates, sums),
             errors=_extended(self.errors, [tuple((k, abs(factor)) for k, factor in terms) for terms in sums]),
+            accelerations=_extended(self.accelerations, sums) if self.is_accelerated else self.accelerations,
         )
+
+    @property
+    def is_accelerated(self) -> bool:
+        """Whether a stream has accelerations."""
+        return self.accelerations.shape[1] > 0
+
+    def range_of(self, column: int, rows: I64) -> tuple[F64, F64]:
+        """The smallest and the largest value that some predictions have in a column while they apply."""
+        at, rate, begin, end = self.values[rows, column], self.rates[rows, column], self.begin[rows], self.end[rows]
+        if not self.is_accelerated:
+            ends = at + rate * begin, at + rate * end
+            return np.minimum(*ends), np.maximum(*ends)
+        half = 0.5 * self.accelerations[rows, column]
+        # A value that turns has its extreme where its rate is 0.
+        turn = np.divide(-rate, 2.0 * half, out=begin.copy(), where=half != 0.0)
+        instants = np.stack([begin, end, np.clip(turn, begin, np.maximum(begin, end))])
+        values = at + instants * (rate + half * instants)
+        return values.min(axis=0), values.max(axis=0)
 
     # ------------------------------------------------------------ state
 
@@ -121,7 +145,7 @@ class Predictions:
         return pa.table(columns)
 
     @staticmethod
-    def load(table: pa.Table, columns: int) -> Predictions:
+    def load(table: pa.Table) -> Predictions:
         """Restore what `save` returned."""
         saved = {name: table[name].to_numpy().copy() for name in table.column_names}
         arrays = {}
@@ -129,7 +153,7 @@ class Predictions:
             if name in saved:
                 arrays[name] = saved[name]
             else:
-                matrix = [saved[f"{name} {index}"] for index in range(columns)]
+                matrix = [array for saved_name, array in saved.items() if saved_name.startswith(f"{name} ")]
                 arrays[name] = np.ascontiguousarray(np.stack(matrix, axis=1)) if matrix else np.zeros((len(table), 0))
         return Predictions(**arrays)
 
@@ -163,7 +187,8 @@ def without_duplicates(held: Predictions, known: int) -> tuple[Predictions, int]
     if len(candidates):
         integers = np.stack([held.stream[candidates], held.key[candidates], held.code[candidates]], axis=1)
         doubles = np.concatenate(
-            [columns[candidates] + 0.0 for columns in (held.values, held.rates, held.errors)], axis=1
+            [columns[candidates] + 0.0 for columns in (held.values, held.rates, held.errors, held.accelerations)],
+            axis=1,
         )
         contents = np.concatenate([integers.astype(np.int64), np.ascontiguousarray(doubles).view(np.int64)], axis=1)
         _, firsts = np.unique(contents, axis=0, return_index=True)
@@ -196,6 +221,13 @@ def ends(held: Predictions, layouts: Sequence[Layout]) -> F64:
     until = np.empty(len(held))
     until[order] = gap[np.cumsum(begins) - 1]
     return np.minimum(until, periods_of(layouts)[held.stream])
+
+
+def no_predictions(layouts: Sequence[Layout]) -> Predictions:
+    """No predictions of some streams."""
+    width = max(len(layout.values) for layout in layouts)
+    is_accelerated = any(require_prediction(layout).accelerations for layout in layouts)
+    return Predictions.empty(width, width if is_accelerated else 0)
 
 
 def periods_of(layouts: Sequence[Layout]) -> F64:

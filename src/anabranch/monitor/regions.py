@@ -12,6 +12,7 @@ from anabranch.arrays import F64, I64, Bools, Numbers
 from anabranch.columns.times import TimeKind
 from anabranch.monitor.analysis import MAY, MonitorAnalysis
 from anabranch.monitor.formulas import with_rows
+from anabranch.monitor.kernel.paths import accelerated_regions
 from anabranch.monitor.kernel.polygons import ROUNDING
 from anabranch.monitor.kernel.regions import INSTANT, PredictionArrays, outlines
 from anabranch.monitor.kernel.regions import regions as kernel_regions
@@ -149,7 +150,10 @@ class Evaluator:
                 # Each combination takes room for all regions that it may have.
                 most_choices = max((own.most_choices for own in tables), default=1)
                 for own in np.array_split(chosen, -(-len(chosen) * most_choices // _CHUNK) or 1):
-                    parts.append(self._evaluate(arrays, times, chunk[own], tables))
+                    bends = self._bends(held, chunk[own])
+                    for rows, accelerations in ((own[~bends], None), (own[bends], held.accelerations)):
+                        if len(rows):
+                            parts.append(self._evaluate(arrays, times, chunk[rows], tables, accelerations))
         return Regions.concat(parts)
 
     def _arrays(self, held: Predictions) -> PredictionArrays:
@@ -167,6 +171,14 @@ class Evaluator:
         if self._kind is TimeKind.DOUBLE:
             shifts[:, -1] = 2 * np.finfo(np.float64).eps * np.abs(times[members]).max(axis=1)
         return shifts
+
+    def _bends(self, held: Predictions, members: I64) -> Bools:
+        """Which combinations have an accelerated value."""
+        bends = np.zeros(len(members), np.bool_)
+        for (operand, _), column in zip(self._analysis.values, self._columns, strict=True):
+            if held.is_accelerated and column != INSTANT:
+                bends |= held.accelerations[members[:, operand], column] != 0.0
+        return bends
 
     def _by_tables(self, held: Predictions, members: I64) -> Iterator[tuple[list[Tables], I64]]:
         """The combinations, grouped by the tables that they need; in most queries there is one group.
@@ -197,20 +209,21 @@ class Evaluator:
         return self._tables[uncertain, row_truths]
 
     def _evaluate(
-        self, arrays: PredictionArrays, times: Numbers, members: I64, all_tables: Sequence[Tables]
-    ) -> Regions:
+        self, arrays: PredictionArrays, times: Numbers, members: I64, all_tables: Sequence[Tables],
+        accelerations: F64 | None,
+    ) -> Regions:  # fmt: skip
         has_or = self._analysis.formula is not None
         n_cells = sum(len(tables.rules.cells) for tables in all_tables)
         several = (has_or or self._analysis.query.semantics == MAY) and n_cells > 1
         shifts = self._shifts(times, members)
-        found = [self._evaluate_one(arrays, shifts, members, tables, several) for tables in all_tables]
+        found = [self._evaluate_one(arrays, shifts, members, tables, several, accelerations) for tables in all_tables]
         if not several:
             return found[0][0] if found else Regions.empty(members.shape[1], self._analysis.dims)
 
         def connect(number: int) -> _Connected:
             if not has_or:
                 return _overlap
-            combined = Combination(members[number], shifts[number], arrays, all_tables)
+            combined = Combination(members[number], shifts[number], arrays, all_tables, accelerations)
             return lambda one, other: are_connected(one, other, combined.matches)
 
         regions = Regions.concat([own for own, _ in found])
@@ -218,11 +231,17 @@ class Evaluator:
         return merged.take(merged.probability >= all_tables[0].rules.threshold)
 
     def _evaluate_one(
-        self, arrays: PredictionArrays, shifts: F64, members: I64, tables: Tables, is_part: bool
-    ) -> tuple[Regions, I64]:
+        self, arrays: PredictionArrays, shifts: F64, members: I64, tables: Tables, is_part: bool,
+        accelerations: F64 | None,
+    ) -> tuple[Regions, I64]:  # fmt: skip
         """The regions of some tables, and the combination of each."""
         # If regions are merged, a part may have a lower probability than the merged region.
         rules = tables.rules._replace(threshold=0.0) if is_part else tables.rules
+        if accelerations is not None:
+            combination, *columns = accelerated_regions(
+                np.ascontiguousarray(members), shifts, arrays, accelerations, rules, tables.constraints
+            )
+            return Regions(members[combination], *columns), combination
         combination, *columns = kernel_regions(
             np.ascontiguousarray(members),
             shifts,

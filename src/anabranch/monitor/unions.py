@@ -18,12 +18,16 @@ SAME = 1e-9
 
 
 class Combination(NamedTuple):
-    """The predictions of a combination, their times relative to the first, and the tables of the query."""
+    """The predictions of a combination, their times relative to the first, and the tables of the query.
+
+    `accelerations` is None for linear predictions.
+    """
 
     members: I64
     shifts: F64
     predictions: PredictionArrays
     tables: Sequence[Tables]
+    accelerations: F64 | None
 
     def matches(self, instants: F64) -> bool:
         """Whether the predictions match at some instants. An instant that is on a side only up to rounding is on it."""
@@ -35,6 +39,8 @@ class Combination(NamedTuple):
         since = (instants[axis] if len(instants) > 1 else instants[0]) - shifts
         values = np.where(is_instant, 0.0, self.predictions.values[rows, columns])
         rates = np.where(is_instant, 1.0, self.predictions.rates[rows, columns])
+        if self.accelerations is not None:  # the mean rate since the time of the prediction
+            rates = rates + np.where(is_instant, 0.0, 0.5 * self.accelerations[rows, columns]) * since
         slack = SAME * (np.abs(values) + np.abs(rates) * (np.abs(since) + np.abs(instants).max()))
         ends = self.shifts[: len(self.members)] + self.predictions.end[self.members]
         if np.any((instants if len(instants) > 1 else instants[0]) >= ends - SAME * np.abs(ends)):

@@ -126,6 +126,7 @@ def _prediction(prediction: PredictionColumns) -> Document:
     reporting = prediction.reporting
     return _known(
         errors=prediction.errors, normals=prediction.normals, period=prediction.period, rates=prediction.rates,
+        accelerations=prediction.accelerations,
         reporting=None if reporting is None else reporting.identity(),
     )  # fmt: skip
 

@@ -102,7 +102,15 @@ def prediction_of(stream: Stream) -> PredictionColumns:
         normals=tuple(None if error.normal is None else float(error.normal) for error in stream.errors),
         period=0.0 if period is None else float(amount_of(period)),
         rates=tuple(f"{column.name}_rate" for column in stream.values),
+        accelerations=_accelerations(stream),
     )
+
+
+def _accelerations(stream: Stream) -> tuple[str | None, ...]:
+    """The column of the acceleration of each value; empty if the source has none."""
+    found = {column.name for column in stream.accelerations}
+    names = (column.name for column in stream.optional_columns)
+    return tuple(name if name in found else None for name in names) if found else ()
 
 
 def _space(stream: Stream) -> SpaceColumns | None:

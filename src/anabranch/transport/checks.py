@@ -138,9 +138,11 @@ _MOST = 1e100
 def _prediction_faults(
     table: pa.Table, values: tuple[str, ...], prediction: PredictionColumns
 ) -> Iterable[tuple[str, Bools]]:
-    """Values, rates and errors must all be known."""
-    for name in dict.fromkeys((*values, *prediction.rates, *prediction.error_columns)):
-        yield f"{name} is NULL", _is_null(table[name])
+    """Values, rates and errors must all be known; an acceleration that is NULL is 0."""
+    required = (*values, *prediction.rates, *prediction.error_columns)
+    for name in dict.fromkeys((*required, *prediction.acceleration_columns)):
+        if name in required:
+            yield f"{name} is NULL", _is_null(table[name])
         yield f"{name} is not a finite number", _not_finite(table[name])
         yield f"{name} is above {_MOST:g}", _true(pc.greater(pc.abs(pc.cast(table[name], pa.float64())), _MOST))
     for name in prediction.error_columns:

@@ -146,6 +146,7 @@ class PredictionColumns:
     normals : standard deviation of a normal error; None where the error is uniform
     period : how long a prediction is valid, in seconds for a TIMESTAMP, else in the unit of the time column
     rates : columns of the rates of change; empty where the source has positions
+    accelerations : columns of the accelerations, None for a value without; empty if no value has one
     reporting : how positions become predictions; None where the source has predictions
     """
 
@@ -154,11 +155,17 @@ class PredictionColumns:
     period: float
     rates: tuple[str, ...] = ()
     reporting: ReportingPolicy | None = None
+    accelerations: tuple[str | None, ...] = ()
 
     @property
     def error_columns(self) -> list[str]:
         """The columns that hold the errors of a row, each once."""
         return list(dict.fromkeys(error for error in self.errors if isinstance(error, str)))
+
+    @property
+    def acceleration_columns(self) -> list[str]:
+        """The columns that hold accelerations."""
+        return [name for name in self.accelerations if name is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +288,8 @@ class Layout:
         times = [self.time] if self.start is None else [self.start, self.time]
         names = [*self.keys, *self.values, *self.previous, *times]
         if self.prediction is not None:
-            names += [*self.prediction.rates, *self.prediction.error_columns]
+            prediction = self.prediction
+            names += [*prediction.rates, *prediction.acceleration_columns, *prediction.error_columns]
         if self.distribution is not None:
             names.append(self.distribution.probability)
         names += [] if self.interval is None else self.interval.columns

@@ -308,7 +308,7 @@ def _first_reached(instants: F64, inside: float, lines: Lines, constraints: Cons
         if (instant - inside) * (instants[0] - inside) <= 0.0:
             break
         at[0] = instant
-        if _reaches(at, lines, constraints, level, slope):
+        if reaches(at, lines, constraints, level, slope):
             inside = instant
             break
         outside = instant
@@ -316,7 +316,7 @@ def _first_reached(instants: F64, inside: float, lines: Lines, constraints: Cons
         at[0] = 0.5 * (inside + outside)
         if at[0] in (inside, outside):
             break
-        if _reaches(at, lines, constraints, level, slope):
+        if reaches(at, lines, constraints, level, slope):
             inside = at[0]
         else:
             outside = at[0]
@@ -324,7 +324,7 @@ def _first_reached(instants: F64, inside: float, lines: Lines, constraints: Cons
 
 
 @compiled_uncounted
-def _reaches(point: F64, lines: Lines, constraints: Constraints, level: float, slope: F64) -> bool:
+def reaches(point: F64, lines: Lines, constraints: Constraints, level: float, slope: F64) -> bool:
     """Whether the probability at a point reaches a level, up to the error of an integral.
 
     Where the probability approaches 1 slowly, such an error would move the range. So level 1 needs certainty.

@@ -61,6 +61,22 @@ def plane_of(f: int, constraints: Constraints, lines: Lines, plane: F64) -> None
         plane[dims + 1] += ROUNDING * lines.size[v]
 
 
+@compiled_inline
+def allowed_predictions(bounds: F64, widen: int, error: float) -> tuple[float, float, bool, bool]:
+    """The predictions of a form that a cell allows, and whether the ends are excluded; low is above high if none are.
+
+    `bounds` is the row of the form in the cell: low, high, and whether each end is open (1) or not (0).
+    """
+    low, high = bounds[0] - widen * error, bounds[1] + widen * error
+    low_open, high_open = bounds[2] == 1.0, bounds[3] == 1.0
+    if widen != 0 and error > 0.0:  # a single value has probability 0
+        low_open = high_open = widen > 0
+    # MUST with a bound that is the sum of the errors: 0.3 - (0.1 + 0.2) is below 0 in doubles.
+    if high < low <= high + ROUNDING * (abs(low) + abs(high) + 2.0 * error):
+        low = high = 0.5 * (low + high)
+    return low, high, low_open, high_open
+
+
 @compiled_uncounted
 def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F64) -> float:
     """The probability at a point; the negative gradient of its logarithm is written to `slope`."""

@@ -20,6 +20,8 @@ from anabranch.monitor.kernel.distributions import ZERO
 
 #: A difference that is this much smaller than its operands is a rounding error.
 ROUNDING = 1e-12
+#: The largest share of the magnitude of an instant that is taken as its rounding error, however flat its line is.
+ILL_CONDITIONED = 1e-9
 
 
 class Body(NamedTuple):

@@ -18,9 +18,10 @@ from anabranch.monitor.kernel.certain import certain_range, curved_interval
 from anabranch.monitor.kernel.curves import curve_of, outline, trim
 from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.highest import highest_from
-from anabranch.monitor.kernel.lines import Lines, plane_of
+from anabranch.monitor.kernel.lines import Lines, allowed_predictions, plane_of
 from anabranch.monitor.kernel.pieces import count_choices, piece_planes
 from anabranch.monitor.kernel.polygons import (
+    ILL_CONDITIONED,
     ROUNDING,
     Body,
     clip,
@@ -36,11 +37,9 @@ from anabranch.monitor.kernel.polygons import (
 from anabranch.monitor.kernel.probabilities import Constraints, error_of
 from anabranch.monitor.kernel.shapes import most_pieces, scale_range, write_distances
 
-#: The largest share of the magnitude of an instant that is taken as its rounding error, however flat its line is.
-_ILL_CONDITIONED = 1e-9
 #: How far a sample is moved from the best point towards the middle of its region, because the best point may be on an
 #: open side.
-_INWARD = 1e-3
+INWARD = 1e-3
 #: The column of a value that is the instant itself.
 INSTANT = -1
 
@@ -144,7 +143,7 @@ def regions(
                     body, lines, constraints, rules.level, p, point, interval[count]
                 )
             for j in range(dims):
-                sample[count, j] = point[j] + _INWARD * (middle[j] - point[j])
+                sample[count, j] = point[j] + INWARD * (middle[j] - point[j])
             assign(corners[starts[count] :], region[:n_corners])
             starts[count + 1] = starts[count] + n_corners
             count += 1
@@ -291,15 +290,9 @@ def _constraint_planes(
     dims = planes.shape[1] - 2
     for f in range(len(constraints.forms)):
         error = error_of(f, constraints, lines.error)
-        low, high = cell[f, 0] - widen * error, cell[f, 1] + widen * error
-        low_open, high_open = cell[f, 2] == 1.0, cell[f, 3] == 1.0
-        if widen != 0 and error > 0.0:  # a single value has probability 0
-            low_open = high_open = widen > 0
+        low, high, low_open, high_open = allowed_predictions(cell[f], widen, error)
         if low > high:
-            # MUST with a bound that is the sum of the errors: 0.3 - (0.1 + 0.2) is below 0 in doubles.
-            if low - high > ROUNDING * (abs(low) + abs(high) + 2.0 * error):
-                return -1
-            low = high = 0.5 * (low + high)
+            return -1
         if high < np.inf:
             plane_of(f, constraints, lines, planes[n])
             planes[n, dims] = high - planes[n, dims]
@@ -376,7 +369,7 @@ def _interval(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, s
 @compiled_inline
 def _end_error(plane: F64, reach: float) -> float:
     """The rounding error of the instant at which the side of a half-plane is."""
-    return min(plane[2] / abs(plane[0]), _ILL_CONDITIONED * reach)
+    return min(plane[2] / abs(plane[0]), ILL_CONDITIONED * reach)
 
 
 @compiled

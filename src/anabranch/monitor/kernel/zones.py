@@ -37,7 +37,7 @@ def is_match(s: int, x: float, y: float, ex: float, ey: float, which: int, slack
     inside, touches = False, False
     for k in range(shapes.first[s], shapes.first[s + 1]):
         edge = shapes.edges[k]
-        low, high = _chord_of_hexagon(edge, x, 0.0, y, 0.0, ex, ey, 1.0, slack)
+        low, high = chord_of_hexagon(edge, x, 0.0, y, 0.0, ex, ey, 1.0, slack)
         touches |= low <= high
         if (edge[1] > y) != (edge[3] > y):
             inside ^= x < edge[0] + (y - edge[1]) / (edge[3] - edge[1]) * (edge[2] - edge[0])
@@ -87,7 +87,7 @@ def slice_part(u0: float, v0: float, u1: float, v1: float, slack: float) -> tupl
 
 
 @compiled
-def _chord_of_hexagon(
+def chord_of_hexagon(
     edge: F64, x: float, dx: float, y: float, dy: float, ex: float, ey: float, reach: float, slack: float
 ) -> tuple[float, float]:
     """Where on a line the box around the point touches an edge; the first is above the second if nowhere."""
@@ -156,7 +156,7 @@ def _cuts(
         return cuts[:0]
     contact = slack if ex == 0.0 or ey == 0.0 else -slack  # that of a box without an area counts
     for k in range(shapes.first[s], shapes.first[s + 1]):
-        ends = _chord_of_hexagon(shapes.edges[k], x, dx, y, dy, ex, ey, reach, contact)
+        ends = chord_of_hexagon(shapes.edges[k], x, dx, y, dy, ex, ey, reach, contact)
         if ends[0] <= ends[1]:
             for end in ends:
                 if abs(end) < np.inf:

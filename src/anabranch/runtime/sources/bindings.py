@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.derived_streams import check_derived
-from anabranch.binding.reading import Reading, bind_reading
+from anabranch.binding.reading import Reading, bind_reading, optional_sources, with_optional_columns
 from anabranch.catalog import Catalog, Column, Relation, Stream
 from anabranch.errors import DataError, Finding, NotYetBuilt, WorkbookError
 from anabranch.language import nodes
@@ -80,6 +80,12 @@ class Bindings:
 
     def open(self, entry: Stream | Relation, checkpoint: Checkpoint | None = None) -> Input:
         """Open the source of an entry; of a live input with the columns it had when the stream was first started."""
+        opened = self._open(entry, checkpoint)
+        if not isinstance(opened.entry, Stream):
+            return opened
+        return replace(opened, entry=with_optional_columns(opened.entry, opened.schema.names))
+
+    def _open(self, entry: Stream | Relation, checkpoint: Checkpoint | None) -> Input:
         name = entry.name.lower()
         relations = self._relations(entry)
         needed = self._needed(entry)
@@ -92,7 +98,7 @@ class Bindings:
         if isinstance(source, nodes.FileSource):
             files = FileInput(self._spark(), entry, source, self.folders[name])
             saved = checkpoint.schema(name) if checkpoint else None
-            schema = saved or self._unchanged.read(files, entry, lambda: files.schema(needed))
+            schema = saved or self._unchanged.read(files, entry, lambda: files.schema(needed, self._optional(entry)))
             return Input(entry, schema, files=files, relations=relations)
         if isinstance(source, nodes.TableSource):
             return replace(self._open_table(entry, source, live=checkpoint is not None), relations=relations)
@@ -112,6 +118,12 @@ class Bindings:
         """The columns that a source of an entry must have."""
         reading = self._reading(entry)
         return entry.columns if reading is None else reading.needed
+
+    @staticmethod
+    def _optional(entry: Stream | Relation) -> list[Column]:
+        """The columns that a source of an entry may have or not; an empty column of a text file has their type, too."""
+        sources = optional_sources(entry) if isinstance(entry, Stream) else {}
+        return [replace(column, name=name, declared=True) for name, column in sources.items()]
 
     def _reading(self, entry: Stream | Relation) -> Reading | None:
         if not isinstance(entry, Stream) or isinstance(entry.source, nodes.DerivedSource):
@@ -147,7 +159,7 @@ class Bindings:
     def _open_frame(self, entry: Stream | Relation, bound: DataFrame | LocalRows, live: bool) -> Input:
         if isinstance(bound, LocalRows):
             schema = bound.schema(entry)
-            frame = bound.frame(self._spark(), entry, self._needed(entry))
+            frame = bound.frame(self._spark(), entry, (*self._needed(entry), *self._optional(entry)))
         else:
             schema, frame = bound.schema, bound
         live_rows = live and isinstance(entry, Stream)

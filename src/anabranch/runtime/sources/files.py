@@ -116,11 +116,11 @@ class FileInput:
         """Whether the path is that of a file, and not of a folder or a pattern, to which files may be added."""
         return is_local(self.path) and os.path.isfile(self.path)
 
-    def schema(self, columns: Sequence[Column]) -> spark_types.StructType:
+    def schema(self, columns: Sequence[Column], optional: Sequence[Column] = ()) -> spark_types.StructType:
         """The columns of the files: from the Parquet schema, else inferred, with declared types taking precedence.
 
-        `columns` are those that the entry needs. A declared type, or one that the model requires, such as that of a
-        probability, takes precedence over the inferred type.
+        `columns` are those that the entry needs, and `optional` those that it also uses if there are any. A declared
+        type, or one that the model requires, such as that of a probability, takes precedence over the inferred type.
         """
         plain = self._plain_schema()
         if plain is not None:
@@ -129,7 +129,7 @@ class FileInput:
         if self.format == "parquet":
             return found
         known = types_of(found)
-        stated = {column.name.lower(): self._as_written(column) for column in columns}
+        stated = {column.name.lower(): self._as_written(column) for column in (*columns, *optional)}
         fields = []
         for field in found.fields:
             column = stated.get(field.name.lower())

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_type
 
+from anabranch.binding.reading import optional_sources
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import AnabranchError, DataError
@@ -63,6 +64,7 @@ def _with_types(table: pa.Table, entry: Stream | Relation) -> pa.Table:
     """The table; a column of NULLs alone, which has no type, gets the type that the entry needs, else STRING."""
     types = {column.name.lower(): ARROW_TYPES.get(column.type) for column in entry.columns}
     if isinstance(entry, Stream):
+        types |= {name.lower(): ARROW_TYPES[column.type] for name, column in optional_sources(entry).items()}
         spelled = {name.lower(): table[name].type for name in table.column_names}
         for value, previous in zip(entry.values, entry.previous, strict=False):
             types[previous.name.lower()] = spelled.get(value.name.lower())
