@@ -459,6 +459,14 @@ def test_different_instants_are_refused(constraints: str, name: str) -> None:
     assert refused.hint == f"use WITHIN 0, or a source without {name}_accel"
 
 
+def test_the_nearest_are_refused() -> None:
+    query = "CREATE QUERY q AS MONITOR a, b FROM e WHERE DISTANCE(a, b) <= 9 NEAREST 1;"
+    bound = accelerated_query(STREAM.format(x=0, y=0, period=10) + query, "q", {"e": [BALL, WALL]})
+    refused = plan(analyse(bound)).refused
+    assert refused is not None
+    assert refused.message == "q: x is accelerated, which NEAREST does not support"
+
+
 def test_other_values_may_be_compared_at_different_instants() -> None:
     rows = [{name: value for name, value in row.items() if name != "y_accel"} for row in (BALL, WALL)]
     answers = answers_to("MONITOR a, b FROM e WHERE ABS(a.y - b.y) <= 1 AND a.id < b.id WITHIN 3", rows)
