@@ -382,7 +382,6 @@ MUTANTS = [
         ("predictions", "instants = np.stack([begin, end, np.clip(turn, begin, np.maximum(begin, end))])",
          "instants = np.stack([begin, end])"),
         ("kernel/roots", "return add_mark(base / larger, slack / slope, marks, n)", "return n"),
-        ("kernel/roots", "if abs(discriminant) <= 8.0 * abs(bend) * slack:", "if discriminant == 0.0:"),
         ("kernel/roots", "bend += 6.0 * path[k, 2] * path[k, 2]", "bend -= 6.0 * path[k, 2] * path[k, 2]"),
         ("kernel/paths", "value - since * (rate - since * bend)", "value - since * rate"),
         ("kernel/paths", "return excess > slack if is_open", "return excess > -slack if is_open"),

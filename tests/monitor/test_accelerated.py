@@ -302,6 +302,7 @@ def intervals(answers: Sequence[Answer]) -> list[tuple[float, float]]:
         ("a.x < 16 OR a.x > 16", [(0, 2), (2, 8), (8, 10)]),
         ("DISTANCE(a, 'POINT(20 0)') <= 4", [(2, 4), (6, 8)]),
         ("DISTANCE(a, 'POINT(25 3)') <= 5", [(3, 7)]),
+        ("DISTANCE(a, 'POINT(20 3)') <= 5", [(2, 4), (6, 8)]),
         ("DISTANCE(a, 'POINT(30 0)') <= 5", [(5, 5)]),
         ("DISTANCE(a, 'POINT(30 0)') < 5", []),
         ("DISTANCE(a, 'POINT(30 0)') > 5", [(0, 5), (5, 10)]),
