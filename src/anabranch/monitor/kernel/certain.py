@@ -138,6 +138,8 @@ def _bands(body: Body, lines: Lines, constraints: Constraints, level: float, pla
 def _band(f: int, level: float, constraints: Constraints, e: F64) -> tuple[float, float]:
     """The predicted values with which a form reaches a level. Errors are symmetric, and so is the band."""
     lower, upper = constraints.sets[constraints.first[f], 0], constraints.sets[constraints.first[f], 1]
+    if lower == -np.inf and upper == np.inf:
+        return lower, upper
     if upper == np.inf:
         return _end_of_band(f, level, lower + error_of(f, constraints, e), -1.0, constraints, e), np.inf
     if lower == -np.inf:
