@@ -72,15 +72,15 @@ MUTANTS = [
         ("watermark", "return min([to, *(int", "return max([to, *(int"),
     ], compiled=True),
     # ------------------------------------------------------------ files
-    *_mutants("files", ["files/test_text.py"], [
-        ("kernel", "column < 0 or (fixed and column != len(slots))", "column < 0"),
-        ("kernel", "kinds[slots[missing], line] = NULL", "kinds[slots[missing], line] = TEXT"),
-        ("kernel", "if kinds[slot, line] != 255:", "if kinds[slot, line] > 255:"),
-        ("kernel", "scale = -np.int64(at - point)", "scale = np.int64(at - point)"),
-        ("kernel", "return nearest, KNOWN if nearest == value + (rest - margin) else LONG", "return value, KNOWN"),
-        ("kernel", "(-60 if data[at] == _MINUS else 60)", "60"),
-        ("kernel", "shifted = year - 1 if month <= 2 else year", "shifted = year"),
-        ("kernel", "day <= length", "day <= 31"),
+    *_mutants("files/kernel", ["files/test_text.py"], [
+        ("csv_cells", "column < 0 or (fixed and column != len(slots))", "column < 0"),
+        ("csv_cells", "kinds[slots[missing], line] = NULL", "kinds[slots[missing], line] = TEXT"),
+        ("json_cells", "if kinds[slot, line] != 255:", "if kinds[slot, line] > 255:"),
+        ("numbers", "scale = -np.int64(at - point)", "scale = np.int64(at - point)"),
+        ("numbers", "return nearest, KNOWN if nearest == value + (rest - margin) else LONG", "return value, KNOWN"),
+        ("times", "(-60 if data[at] == MINUS else 60)", "60"),
+        ("times", "shifted = year - 1 if month <= 2 else year", "shifted = year"),
+        ("times", "day <= length", "day <= 31"),
     ], compiled=True),
     # ------------------------------------------------------------ events
     *_mutants("events", ["events/test_members.py"], [

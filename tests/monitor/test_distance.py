@@ -132,7 +132,7 @@ def excess_of(pair: Pair, at: Sequence[float]) -> float:
 def last_match(pair: Pair, start: tuple[float, float], direction: tuple[float, float]) -> tuple[float, float]:
     """The last matching instants in a direction."""
     inside, outside = 0.0, 100.0
-    for _ in range(60):
+    for _ in range(36):  # to 1e-9
         middle = (inside + outside) / 2
         matches = excess_of(pair, [at + middle * step for at, step in zip(start, direction, strict=True)]) <= 0
         inside, outside = (middle, outside) if matches else (inside, middle)
