@@ -1,6 +1,6 @@
 """Shared by batch and streaming, on the workers: rows become packets before the shuffle, and inputs of buckets after.
 
-Only blobs cross between Spark and Python: a packet row is (bucket, stream, newest time, end of input, counts, blob).
+Only blobs cross between Spark and Python: a packet row is (bucket, stream, times, end of input, counts, blob).
 """
 
 from __future__ import annotations
