@@ -161,6 +161,9 @@ def test_every_answer_is_written_once_whoever_reads_it(session: Session, killed:
     assert [comparison for comparison in comparisons if not comparison.is_same] == []
     assert all(comparison.answers > 50 for comparison in comparisons), comparisons
     assert len(comparisons) == len(whole) * len(readers)
+    assert session.counts("coffee").late == 0
+    written_files = (killed.campaign.folder / "out" / "coffee").glob("*.parquet")
+    assert all(pq.read_metadata(path).num_rows for path in written_files)
 
 
 @pytest.mark.spark

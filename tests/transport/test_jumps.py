@@ -165,7 +165,7 @@ def run_steps(kind: str, time: str, batches: list[list[dict[str, Any]]]) -> Loca
 
 
 def as_saved(run: LocalRun) -> LocalRun:
-    """A run that goes on from the saved state of another."""
+    """A run that resumes from the saved state of another run."""
     copy = LocalRun(run.job, run.n_buckets)
     copy.states, copy.pages = list(run.states), deepcopy(run.pages)
     copy.clock = Clock(run.job.layouts, run.clock.save())
