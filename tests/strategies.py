@@ -117,7 +117,8 @@ joins = st.one_of(
     st.builds(nodes.Join, names, on=expressions(max_leaves=4), left=st.booleans()),
 )
 options = st.builds(nodes.Option, names, st.one_of(numbers, strings, st.booleans()))
-file_sources = st.builds(nodes.FileSource, strings, several(options, 0))
+file_sources = st.builds(nodes.FileSource, strings, several(options, 0), maybe(names.map(str.lower)))
+connector_sources = st.builds(nodes.ConnectorSource, st.sampled_from(("KAFKA", "SOURCE")), strings, several(options, 0))
 table_sources = st.builds(nodes.TableSource, several(names).map(lambda parts: ".".join(quoted(part) for part in parts)))
 query_sources = st.builds(nodes.QuerySource, names)
 inferred_sources = st.builds(
@@ -136,7 +137,7 @@ predicted_sources = st.builds(nodes.PredictedSource, names, upper_words, several
 segmented_sources = st.builds(
     nodes.SegmentedSource, names, expressions(max_leaves=4), maybe(durations), maybe(durations)
 )
-sources = st.one_of(file_sources, table_sources, query_sources)
+sources = st.one_of(file_sources, connector_sources, table_sources, query_sources)
 horizon_ends = st.one_of(st.builds(nodes.Literal, numbers | strings), durations_with_unit, variables)
 
 

@@ -14,6 +14,8 @@ from anabranch.language import limits, nodes
 from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
 from anabranch.language.names import quoted
 
+Options = tuple[nodes.Option, ...]
+
 
 class StatementBuilder(QueryBuilder):
     """The grammar rules of statements; `build` turns one parse tree into one statement."""
@@ -200,8 +202,21 @@ class StatementBuilder(QueryBuilder):
     def source(self, span: Span, source: nodes.Source) -> Clause:
         return Clause("FROM", {"source": source}, span)
 
-    def file_source(self, span: Span, path: Token, *options: nodes.Option | None) -> nodes.FileSource:
-        return nodes.FileSource(path.value, tuple(option for option in options if option), span=span)
+    def file_source(
+        self, span: Span, path: Token, _word: Token | None, name: Token | None, options: Options | None
+    ) -> nodes.FileSource:
+        return nodes.FileSource(path.value, options or (), name and name.value.lower(), span=span)
+
+    def connector_source(
+        self, span: Span, connector: str, address: Token, options: Options | None
+    ) -> nodes.ConnectorSource:
+        return nodes.ConnectorSource(connector, address.value, options or (), span=span)
+
+    def connector(self, span: Span, word: Token) -> str:
+        return str(word.value).upper()
+
+    def options(self, span: Span, *options: nodes.Option) -> Options:
+        return options
 
     def option(self, span: Span, name: Token, _equal: Token, value: Any) -> nodes.Option:
         plain_value: Any = value.value if isinstance(value, nodes.Literal) else value
