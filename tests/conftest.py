@@ -132,8 +132,9 @@ def spark() -> Iterator:
     """A local session on two cores, started by the first test that uses it."""
     from anabranch.runtime.spark import make_session
 
-    session = make_session(
-        "local[2]", spark__sql__shuffle__partitions="2", spark__sql__streaming__checkpointFileManagerClass=FILE_MANAGER
-    )
+    settings = {
+        "spark.sql.shuffle.partitions": "2", "spark.sql.streaming.checkpointFileManagerClass": FILE_MANAGER,
+    }  # fmt: skip
+    session = make_session("local[2]", settings=settings)
     yield session
     session.stop()

@@ -56,7 +56,7 @@ def write_class_archive() -> None:
     from tests.runtime.office import ROWS
     from tests.runtime.streams import Office
 
-    spark = make_session("local[2]", spark__sql__shuffle__partitions="2")
+    spark = make_session("local[2]", settings={"spark.sql.shuffle.partitions": "2"})
     with tempfile.TemporaryDirectory() as folder:
         office = Office(spark, Path(folder))
         office.add("rows", *ROWS)

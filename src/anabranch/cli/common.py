@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from anabranch.session import Session
+
+
+#: Spark's setting of the packages to download.
+_PACKAGES = "spark.jars.packages"
 
 
 def declare_workbook(workbook: str) -> tuple[Planner, int]:
@@ -38,17 +42,19 @@ def open_workbook(
     verbose: bool = False,
     once: bool = False,
     max_answers: int | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Session:
     """A session with the statements of a workbook, if any, and its inputs. Spark is started on first use.
 
-    `once` says that the command ends when the inputs have been read: small inputs then make a short run.
+    `once` says that the command ends when the inputs have been read: small inputs then make a short run. `settings` are
+    those of Spark.
     """
     from anabranch.runtime.spark import make_session
     from anabranch.session import Session
     from anabranch.transport.limits import MAX_ANSWERS
 
     session = Session(
-        start=lambda: make_session(master, verbose, short=once and session.has_small_inputs()),
+        start=lambda: make_session(master, verbose, once and session.has_small_inputs(), settings),
         max_answers=max_answers or MAX_ANSWERS,
     )
     if workbook is not None:
@@ -62,6 +68,19 @@ def open_workbook(
         except AnabranchError as error:
             raise typer.BadParameter(str(error)) from None
     return session
+
+
+def spark_settings(conf: list[str] | None, packages: list[str] | None) -> dict[str, str]:
+    """The settings of Spark that --conf and --packages state."""
+    settings = {}
+    for argument in conf or ():
+        name, equals, value = argument.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"--conf takes KEY=VALUE, not {name}")
+        settings[name.strip()] = value
+    if packages:
+        settings[_PACKAGES] = ",".join([*filter(None, [settings.get(_PACKAGES)]), *packages])
+    return settings
 
 
 def chosen_queries(catalog: Catalog, names: list[str] | None) -> list[Query]:

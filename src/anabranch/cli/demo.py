@@ -80,7 +80,7 @@ def command(output: Folder = None, seed: Seed = 0, verbose: options.Verbose = Fa
     console = Console()
     with progress("starting", lambda: 0):
         # Fair scheduling, because the first scenario would otherwise use all cores.
-        spark = make_session(None, verbose, short=True, spark__scheduler__mode="FAIR")
+        spark = make_session(None, verbose, short=True, settings={"spark.scheduler.mode": "FAIR"})
     with ThreadPoolExecutor(CONCURRENT) as pool:
         runs = {
             demo.scenario: pool.submit(_run, demo, folder / demo.scenario, seed, Session(spark, partitions=1))

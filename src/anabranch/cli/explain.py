@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import options
-from anabranch.cli.common import chosen_queries, declare_workbook, failures_of, open_workbook
+from anabranch.cli.common import chosen_queries, declare_workbook, failures_of, open_workbook, spark_settings
 from anabranch.cli.messages import say
 from anabranch.errors import WorkbookError
 from anabranch.language.reading import read_workbook
@@ -32,11 +32,14 @@ def command(
     data: Data = False,
     input: options.Inputs = None,
     master: options.Master = None,
+    conf: options.Conf = None,
+    packages: options.Packages = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Show the class, the plan and the cost of each query."""
     planner, _ = declare_workbook(workbook)
-    session = open_workbook(workbook, input, master, verbose, once=True) if data else None
+    settings = spark_settings(conf, packages)
+    session = open_workbook(workbook, input, master, verbose, once=True, settings=settings) if data else None
     for number, chosen in enumerate(chosen_queries(planner.catalog, query)):
         try:
             plan = planner.prepare(chosen).plan

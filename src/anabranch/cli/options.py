@@ -18,6 +18,18 @@ Queries = Annotated[
     typer.Option("--query", metavar="NAME", help="Only this query (may be repeated). Default: all queries."),
 ]
 Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master URL. Default: this machine.")]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of the Spark session (may be repeated)."),
+]
+Packages = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--packages",
+        metavar="GROUP:NAME:VERSION,...",
+        help="Connectors that Spark downloads from Maven (may be repeated).",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail on the first invalid row instead of quarantining it.")]
 MaxAnswers = Annotated[

@@ -13,7 +13,7 @@ import typer
 
 from anabranch.catalog import Query, Stream
 from anabranch.cli import options
-from anabranch.cli.common import group_title, open_workbook, run_without_excessive, runnable_queries
+from anabranch.cli.common import group_title, open_workbook, run_without_excessive, runnable_queries, spark_settings
 from anabranch.cli.messages import FAILED, say
 from anabranch.cli.progress import progress
 from anabranch.cli.summary import RunSummary, run_summary, summary_line
@@ -71,6 +71,8 @@ def command(
     summary: SummaryFile = None,
     allow_empty: AllowEmpty = False,
     master: options.Master = None,
+    conf: options.Conf = None,
+    packages: options.Packages = None,
     strict: options.Strict = False,
     max_answers: options.MaxAnswers = None,
     verbose: options.Verbose = False,
@@ -78,7 +80,10 @@ def command(
     """Run the queries of a workbook over the archive."""
     destination = destination_of(output, format, limit)
     with run_summary(workbook, summary) as report:
-        session = open_workbook(workbook, input, master, verbose, once=True, max_answers=max_answers)
+        session = open_workbook(
+            workbook, input, master, verbose, once=True, max_answers=max_answers,
+            settings=spark_settings(conf, packages),
+        )  # fmt: skip
         queries = runnable_queries(session, workbook, query)
         destination.check(queries)
         destination = replace(destination, several=len(queries) > 1)

@@ -22,6 +22,7 @@ from anabranch.cli.common import (
     open_workbook,
     run_without_excessive,
     runnable_queries,
+    spark_settings,
 )
 from anabranch.cli.messages import FAILED, RunFailed, say
 from anabranch.cli.progress import progress
@@ -65,6 +66,8 @@ def command(
     query: options.Queries = None,
     max_files: MaxFiles = None,
     master: options.Master = None,
+    conf: options.Conf = None,
+    packages: options.Packages = None,
     strict: options.Strict = False,
     restart: RestartOption = Restart.NEVER,
     max_answers: options.MaxAnswers = None,
@@ -72,7 +75,9 @@ def command(
 ) -> None:
     """Run the queries of a workbook on live inputs; a restarted stream resumes from its checkpoint."""
     format = check_format(format)
-    session = open_workbook(workbook, input, master, verbose, max_answers=max_answers)
+    session = open_workbook(
+        workbook, input, master, verbose, max_answers=max_answers, settings=spark_settings(conf, packages)
+    )
     queries = runnable_queries(session, workbook, query)
 
     groups = [

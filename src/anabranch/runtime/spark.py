@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,7 +47,7 @@ _SETTINGS = {
 
 
 def make_session(
-    master: str | None = None, verbose: bool = False, short: bool = False, **settings: str
+    master: str | None = None, verbose: bool = False, short: bool = False, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A new session, or the active one with its settings unchanged.
 
@@ -60,25 +60,24 @@ def make_session(
         Keep Spark's logging. Otherwise the output of its JVM goes to a temporary file.
     short : bool
         Whether the run is short: the JVM then starts faster, and is slower in the long run.
-    settings : str
-        Further Spark settings, with `__` instead of the dots in a name.
+    settings : mapping, optional
+        Further Spark settings; they take precedence over those of this package.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
     remote = master if master and master.startswith("sc://") else os.environ.get("SPARK_REMOTE")
+    stated = settings or {}
     if remote:
-        return _connect(remote)
+        return _connect(remote, stated)
     java_home = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("anabranch")
     if master is not None:
         builder = builder.master(master)
-    for name, value in {**_SETTINGS, "spark.driver.memory": _driver_memory()}.items():
+    for name, value in {**_SETTINGS, "spark.driver.memory": _driver_memory(), **stated}.items():
         builder = builder.config(name, value)
-    for name, value in settings.items():
-        builder = builder.config(name.replace("__", "."), value)
-    if java_home is not None and "spark__driver__extraJavaOptions" not in settings:
+    if java_home is not None and "spark.driver.extraJavaOptions" not in stated:
         options = java_options(java_home, short)
         builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in options))
         if options:
@@ -100,10 +99,13 @@ def _start_quietly(builder: SparkSession.Builder) -> SparkSession:
     return spark
 
 
-def _connect(remote: str) -> SparkSession:
-    """A session on a Spark Connect server, with the settings of the server."""
+def _connect(remote: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session on a Spark Connect server, with the settings of the server and those stated for the session."""
+    builder = SparkSession.builder.remote(remote)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
     try:
-        return SparkSession.builder.remote(remote).getOrCreate()
+        return builder.getOrCreate()
     except Exception as error:
         raise AnabranchError(f"there is no Spark Connect server at {remote}: {str(error).splitlines()[0]}") from error
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from anabranch.cli import options
-from anabranch.cli.common import open_workbook
+from anabranch.cli.common import open_workbook, spark_settings
 from anabranch.cli.messages import FAILED
 
 Workbook = Annotated[
@@ -22,13 +22,15 @@ def command(
     workbook: Workbook = None,
     input: options.Inputs = None,
     master: options.Master = None,
+    conf: options.Conf = None,
+    packages: options.Packages = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Type queries and see their answers; without a terminal, execute standard input."""
     from anabranch.cli.shell.prompt import run_prompt
     from anabranch.cli.shell.shell import Shell
 
-    session = open_workbook(workbook, input, master, verbose)
+    session = open_workbook(workbook, input, master, verbose, settings=spark_settings(conf, packages))
     # While Spark starts in the background, file descriptor 2 is redirected; messages need a descriptor of their own.
     with os.fdopen(os.dup(2), "w") as messages, redirect_stderr(messages):
         shell = Shell(session)

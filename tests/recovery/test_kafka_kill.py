@@ -1,0 +1,66 @@
+"""`anabranch stream` on a Kafka topic, killed several times: the answers of a batch run, each exactly once."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.brokers.mock_kafka import mock_cluster, send
+from tests.recovery.killing import Killable, micro_batches
+from tests.runtime.office import SCHEMA, collect, query, same, written
+
+from anabranch import Session
+
+pytest.importorskip("confluent_kafka")
+
+PERSONS, TIMES = 30, 40
+
+
+def workbook(servers: str, most: int) -> str:
+    columns = "KEY (person STRING) VALUE (place STRING) TIME t INTEGER MODEL INDEPENDENT WATERMARK 3"
+    options = f"bootstrap_servers = '{servers}', max_rows_per_batch = {most}"
+    return f"CREATE STREAM at {columns} FROM KAFKA 'at' OPTIONS ({options});\n{query()}"
+
+
+def send_times(servers: str, first: int, stop: int) -> None:
+    """Send the rows of some instants; each partition has those of a quarter of the persons."""
+    for partition in range(4):
+        rows = [
+            (f"p{person}", place, t, 0.5)
+            for t in range(first, stop)
+            for person in range(partition, PERSONS, 4)
+            for place in ("hall", "coffee")
+        ]
+        send(servers, "at", [json.dumps(dict(zip(SCHEMA.names, row, strict=True))) for row in rows], partition)
+
+
+@pytest.mark.slow
+def test_a_killed_stream_has_the_answers_of_a_batch_run_each_once(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    with mock_cluster() as servers:
+        (tmp_path / "workbook.abq").write_text(workbook(servers, most=100))
+        folders = ("--checkpoint", tmp_path / "checkpoint", "--output", tmp_path / "out")
+        arguments = ("stream", tmp_path / "workbook.abq", *folders, "--master", "local[2]")
+        checkpoint = tmp_path / "checkpoint" / "coffee"
+        send_times(servers, 0, TIMES // 2)
+        for number, victim in enumerate(("all", "JVM")):
+            stream = Killable(tmp_path, *arguments)
+            try:
+                before = micro_batches(checkpoint)
+                stream.wait_until(lambda before=before: micro_batches(checkpoint) >= before + 3)
+                if number:
+                    send_times(servers, TIMES // 2, TIMES)
+                stream.kill(victim, rng)
+            finally:
+                stream.kill_rest()
+        last = Killable(tmp_path, *arguments, "--once", "--conf", "spark.sql.shuffle.partitions=2")
+        assert last.end() == 0, last.log
+        session = Session(spark)
+        session.execute(workbook(servers, most=100))
+        expected = collect(session.run("coffee"))
+    assert len(expected) == PERSONS * (TIMES - 1)
+    assert same(written(tmp_path / "out" / "coffee"), expected)
+    assert not list((tmp_path / "out").glob("_quarantine/*/*.json"))
