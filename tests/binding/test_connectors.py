@@ -79,7 +79,7 @@ def test_these_sources_are_allowed(source: str, columns: str) -> None:
         ("SOURCE 'xml' OPTIONS (mode = 'DropMalformed')", "rows would be lost without a count"),
         ("SOURCE 'csv' OPTIONS (path = 'x')", "write FROM 'path' FORMAT csv, which quarantines them"),
         ("SOURCE ''", "write the name of a source of Spark"),
-        ("'s3a://lake/events/'", "write FORMAT csv, json or parquet"),
+        ("'s3a://lake/events/'", "write FORMAT csv, json, parquet, delta or iceberg"),
         ("'s3a://lake/events/' FORMAT paquet", "did you mean 'parquet'?"),
         ("'lake/' FORMAT parquet OPTIONS (sep = ';')", "the option 'sep' is not allowed for PARQUET files"),
     ],

@@ -30,6 +30,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
         "primitivesAsString",
     ),
     "parquet": ("datetimeRebaseMode", "int96RebaseMode", "mergeSchema"),
+    "delta": ("timestampAsOf", "versionAsOf"),
+    "iceberg": ("snapshot-id",),
 }  # fmt: skip
 
 #: What to do instead of options that users know from Spark.

@@ -21,6 +21,7 @@ from anabranch.language.types import Type
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.sources.files import FileInput, is_local, missing_file, resolve
+from anabranch.runtime.sources.lakes import is_lake, open_lake
 from anabranch.runtime.sources.local_rows import LocalRows, local_rows
 from anabranch.runtime.sources.schema import CORRUPT, types_of, with_fields
 from anabranch.runtime.sources.sizes import SHORT_RUN_BYTES, total_bytes
@@ -97,6 +98,8 @@ class Bindings:
         source = entry.source
         if name in self._paths:
             source = nodes.FileSource(self._paths[name], span=entry.declaration.span)
+        if isinstance(source, nodes.FileSource) and is_lake(source):
+            return replace(self._open_lake(entry, source, live=checkpoint is not None), relations=relations)
         if isinstance(source, nodes.FileSource):
             files = FileInput(self._spark(), entry, source, self.folders[name])
             saved = checkpoint.schema(name) if checkpoint else None
@@ -208,6 +211,12 @@ class Bindings:
             message = "a stream declared FROM QUERY cannot run on live inputs"
             raise NotYetBuilt([Finding("not-yet-built", message, "use a file or a table", source.span)])
         frame = with_fields(self._run(source.name))
+        return Input(entry, frame.schema, frame=frame)
+
+    def _open_lake(self, entry: Stream | Relation, source: nodes.FileSource, live: bool) -> Input:
+        live_rows = live and isinstance(entry, Stream)
+        needed = {column.name.lower() for column in self._needed(entry)}
+        frame = open_lake(self._spark(), source, self.folders[entry.name.lower()], live_rows, needed)
         return Input(entry, frame.schema, frame=frame)
 
     def _open_connector(

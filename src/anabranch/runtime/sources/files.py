@@ -163,7 +163,7 @@ class FileInput:
             if self.format == "json" and _REPEATED_KEY in str(error) and fixed:
                 fields = ((column.name, SPARK_TYPES[column.source_type or column.type]) for column in columns)
                 return spark_types.StructType([spark_types.StructField(*field) for field in fields])
-            reason, fix = f"cannot be read: {_first_line(error)}", "check the file"
+            reason, fix = f"cannot be read: {reason_of(error)}", "check the file"
             if self.format == "json" and _REPEATED_KEY in str(error):
                 reason = "has a key twice, perhaps in upper and lower case, so types cannot be inferred"
                 fix = "state the types of all columns, or correct the file"
@@ -265,6 +265,7 @@ def _watchable(path: str) -> str:
     return path
 
 
-def _first_line(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """The first line of an error of Spark."""
     text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
     return (text or type(error).__name__).splitlines()[0]

@@ -10,7 +10,7 @@ from pyspark.sql import types as spark_types
 from anabranch.binding.connector_options import option_values, without_secrets
 from anabranch.errors import Finding, WorkbookError
 from anabranch.language import nodes
-from anabranch.patches.spark_tracebacks import first_line
+from anabranch.runtime.sources.files import reason_of
 
 #: Spark's error for a source of files that is read as a stream without columns.
 _NEEDS_SCHEMA = "Schema must be specified"
@@ -33,8 +33,7 @@ def open_source(
             columns = saved or spark.read.format(source.address).options(**options).load().schema
             return reader.schema(columns).load()
     except (PySparkException, Py4JJavaError) as error:
-        text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
-        reason = first_line(without_secrets(text or type(error).__name__, source))
+        reason = without_secrets(reason_of(error), source)
         message = f"the source '{source.address}' cannot be read{' as a stream' if live else ''}: {reason}"
         hint = "check its name and options; --packages and --conf add connectors to Spark"
         raise WorkbookError([Finding("source", message, hint, source.span)]) from None
