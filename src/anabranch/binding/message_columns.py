@@ -34,6 +34,14 @@ def message_format(source: nodes.ConnectorSource) -> str:
     return str(_stated(source).get("format", "json")).lower()
 
 
+def schema_path(source: nodes.Source | None) -> str | None:
+    """The path of the schema of Avro messages; None for other sources."""
+    if not isinstance(source, nodes.ConnectorSource) or source.connector not in METADATA:
+        return None
+    path = _stated(source).get("schema")
+    return str(path) if path is not None and message_format(source) == "avro" else None
+
+
 def check_messages(
     entry: Stream | Relation, source: nodes.ConnectorSource, needed: Iterable[Column], findings: Findings
 ) -> None:

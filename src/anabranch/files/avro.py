@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,17 @@ def _fastavro(schema: str) -> tuple[Any, Any]:
         message = "Avro messages need the package fastavro; install it with: pip install 'anabranch[kafka]'"
         raise DataError(message) from error
     return fastavro.schemaless_reader, fastavro.parse_schema(json.loads(schema))
+
+
+def read_schema(path: str) -> str:
+    """The schema in a file; raises `DataError` if it cannot be used."""
+    try:
+        schema = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise DataError(f"the Avro schema {path} cannot be read: {reason}") from error
+    check_schema(schema)
+    return schema
 
 
 def check_schema(schema: str) -> None:

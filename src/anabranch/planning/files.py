@@ -5,15 +5,18 @@ They belong to the workbook, so `check` reads them, and reports those that a run
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
+from anabranch.binding.message_columns import schema_path
 from anabranch.catalog import Catalog, Stream
 from anabranch.columns.calibration import read_map
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import DataError, Finding, WorkbookError
+from anabranch.files.avro import avro_types, read_schema
 from anabranch.kinds import load_kind_module
 from anabranch.language import nodes
 from anabranch.language.types import Type
@@ -49,6 +52,7 @@ def _findings(prepared: Prepared, sources: Mapping[str, Stream], folder_of: Fold
     query = prepared.query
     layouts: list[Layout] = []
     for stream in prepared.bound.streams:
+        yield from _schema_findings(stream, folder_of(stream.name))
         try:
             layouts += _layout(stream, sources.get(stream.name.lower(), stream), folder_of(stream.name))
         except WorkbookError as error:
@@ -66,6 +70,16 @@ def _findings(prepared: Prepared, sources: Mapping[str, Stream], folder_of: Fold
             load_kind_module(prepared.bound.kind, "job").check_tables(prepared.analysis, context)
         except DataError as error:
             yield Finding("delay", str(error), "", query.declaration.body.clause_span("DELAY"))
+
+
+def _schema_findings(stream: Stream, folder: str) -> Iterator[Finding]:
+    """Report an Avro schema that cannot be used."""
+    path = schema_path(stream.source)
+    if path is not None and stream.source is not None:
+        try:
+            avro_types(read_schema(os.path.join(folder, path)))
+        except DataError as error:
+            yield Finding("schema", str(error), "", stream.source.span)
 
 
 def _no_rows(prepared: Prepared) -> dict[str, pa.Table]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from anabranch.binding.binder import bind, bind_workbook
 from anabranch.binding.bound import BoundQuery
+from anabranch.binding.message_columns import schema_path
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.language import nodes
@@ -99,7 +100,9 @@ class Planner:
         """Whether a run of the query reads files besides its data, or makes tables from them, which can fail."""
         bound = self.bound(query)
         named = (
-            isinstance(stream.source, nodes.InferredSource) or any(law.path for _, law in stream.segment_laws)
+            isinstance(stream.source, nodes.InferredSource)
+            or schema_path(stream.source) is not None
+            or any(law.path for _, law in stream.segment_laws)
             for stream in bound.streams
         )
         return bound.has_tables or query.declaration.calibrated is not None or any(named)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -22,7 +21,7 @@ from anabranch.binding.connector_options import option_values
 from anabranch.binding.message_columns import message_columns, message_format, metadata_columns
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import DataError, WorkbookError
-from anabranch.files.avro import AvroValues, avro_types, check_schema
+from anabranch.files.avro import AvroValues, avro_types, read_schema
 from anabranch.files.csv_lines import Dialect
 from anabranch.files.formats import Columns, CsvFormat, JsonFormat
 from anabranch.files.kafka import TASKS, KafkaReader, Offsets, Topic, import_kafka, limited, tasks_of
@@ -77,7 +76,7 @@ class TopicInput:
         settings |= {setting: resolve(options[name], base) for name, setting in _PATHS.items() if name in options}
         self.topic = Topic(source.address, settings, float(options.get("timeout_seconds", _TIMEOUT)))
         self.format = message_format(source)
-        self._avro_schema = _read_schema(resolve(options["schema"], base)) if self.format == "avro" else ""
+        self._avro_schema = read_schema(resolve(options["schema"], base)) if self.format == "avro" else ""
         values, metadata = self._column_types(source, needed)
         self._value_types, self._types = values, values | metadata
 
@@ -146,15 +145,6 @@ class TopicInput:
         if self.format == "csv":
             return LineValues(CsvFormat(columns, list(types), Dialect(self._options.get("separator", ","))))
         return LineValues(JsonFormat(columns))
-
-
-def _read_schema(path: str) -> str:
-    try:
-        schema = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"the Avro schema {path} cannot be read: {error.strerror}") from error
-    check_schema(schema)
-    return schema
 
 
 def _firsts(bounds: dict[int, tuple[int, int]]) -> Offsets:
