@@ -43,10 +43,10 @@ class Checkpoint:
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder).absolute()
+        self.folder = str(self._folder)
         self.spark = str(self._folder / "spark")
         self.control = str(self._folder / "control")
         self.rows = str(self._folder / "rows")
-        self.counts = str(self._folder / "counts.json")
         os.makedirs(self.control, exist_ok=True)
         self._manifest = self._read()
 
