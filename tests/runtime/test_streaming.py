@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -243,6 +244,19 @@ def test_the_log_and_the_progress_of_spark_have_counts_and_watermark(spark: Spar
     assert logged[-1].watermark == max(row[2] for row in ROWS) - 2
     assert logged[-1].total == office.counts
     assert all(entry.state_bytes > 0 for entry in logged)
+
+
+def test_an_idle_stream_with_many_files_starts_no_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    for number in range(40):  # Spark lists more than 32 files with a job, by default
+        office.add(str(number), ("ann", "hall", number, 0.5))
+    office.running = office.session.start("coffee", office.checkpoint, str(office.output))
+    office.process_files()
+    tracker, group = spark.sparkContext.statusTracker(), str(office.running.runId)
+    before = tracker.getJobIdsForGroup(group)
+    time.sleep(1)
+    assert sorted(tracker.getJobIdsForGroup(group)) == sorted(before)
+    assert office.counts.read == 40
 
 
 # ---------------------------------------------------------------- sinks and sources
