@@ -100,7 +100,9 @@ def as_text(status: StreamStatus, now: datetime) -> str:
         lines.append(f"  started {_ago(age)}; no micro-batch since then")
     else:
         watermark = "not set" if last.watermark is None else last.watermark
-        lines.append(f"  micro-batch {last.batch}, {_ago(age)}; watermark {watermark}; state {_size(last.state_bytes)}")
+        lines.append(
+            f"  micro-batch {last.batch}, {_ago(age)}; watermark {watermark}; state {size_text(last.state_bytes)}"
+        )
     lines.append("  since its start: " + ", ".join(f"{count:,} {name}" for name, count in _counts(last).items()))
     if status.rows_per_second is not None:
         lines.append(
@@ -121,5 +123,6 @@ def _ago(seconds: float) -> str:
     return f"{timedelta(seconds=round(seconds))} ago"
 
 
-def _size(n_bytes: int) -> str:
+def size_text(n_bytes: int) -> str:
+    """A number of bytes for people."""
     return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:,.1f} kB"
