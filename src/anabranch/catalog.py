@@ -6,7 +6,7 @@ session has read the schema of the source (`with_types`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from html import escape
@@ -235,6 +235,11 @@ class Query:
     def threshold(self) -> float:
         """The lowest probability of an answer."""
         return float(self.declaration.threshold or 0.0)
+
+
+def title_of(names: Sequence[str]) -> str:
+    """The names of queries that share a pass, shortened if there are many."""
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _typed(column: Column, types: Mapping[str, Type]) -> Column:

@@ -20,6 +20,11 @@ SEQUENCE = (
     "MISS y 0.1 DELAY y {} WITHIN 9;\n"
 )
 
+AVRO = (
+    "CREATE STREAM at KEY (tag STRING) VALUE (room STRING) TIME t INTEGER FROM KAFKA 'at' "
+    "OPTIONS (bootstrap_servers = 'localhost:1', format = 'avro', schema = 'no.avsc');\n"
+)
+
 #: Name, workbook, and the part of the message after the position.
 CASES = [
     ("clocks", INTERVALS.format("a", "DOUBLE", "") + INTERVALS.format("b", "TIMESTAMP", "") + RELATE.format("b"),
@@ -35,6 +40,7 @@ CASES = [
     ("durations", INTERVALS.format("a", "DOUBLE", "DURATION FITTED 'no.csv'") + RELATE.format("a"),
      "no.csv: there is no such file; fix the file, or use another"),
     ("delays", READINGS.format("DOUBLE") + SEQUENCE.format("EMPIRICAL 'no.csv'"), "no.csv: there is no such file"),
+    ("schema", AVRO + PATTERN.format(""), "no.avsc cannot be read: No such file or directory"),
     ("tables", READINGS.format("") + SEQUENCE.format("EMPIRICAL 'delays.csv'"),
      "delays.csv: there is no row of component 'y'; the components are: other"),
 ]  # fmt: skip

@@ -29,11 +29,13 @@ class Kill:
     victim : one of `VICTIMS`
     committed : the checkpoints that had committed a micro-batch since the kill before
     first_output : the seconds from the start, or from the kill of a worker, to new answers; None if there were none
+    at : when, by the monotonic clock
     """
 
     victim: str
     committed: frozenset[str]
     first_output: float | None
+    at: float = field(default_factory=time.monotonic)
 
 
 @dataclass
@@ -89,8 +91,7 @@ class Campaign:
         time.sleep(self.rng.uniform(0, _DELAY if step else _EARLY_DELAY))
         committed = frozenset(name for name, count in self._commits().items() if count > before[name])
         running = self.start()
-        running.kill(victim, self.rng)
-        if victim != "worker":
+        if running.kill(victim, self.rng):
             self.running, self.last_log = None, (running.process.returncode, running.log)
         self.kills.append(Kill(victim, committed, first_output))
 
@@ -118,7 +119,7 @@ class Campaign:
     def advance(self, step: int) -> float | None:
         """Wait until every query has committed `step` more micro-batches; returns the seconds to new answers."""
         running = self.start()
-        began = running.started if not self.kills or self.kills[-1].victim != "worker" else time.monotonic()
+        began = running.started if self._has_restarted else time.monotonic()
         answers, before = self._answer_files(), self._commits()
         first_output: float | None = None
 
@@ -133,6 +134,11 @@ class Campaign:
         for number in range(step):
             running.wait_until(partial(has_advanced, number + 1))
         return first_output
+
+    @property
+    def _has_restarted(self) -> bool:
+        """Whether the process was started after the last kill."""
+        return not self.kills or self.running is None or self.running.started > self.kills[-1].at
 
     def _commits(self) -> dict[str, int]:
         return {group.checkpoint: micro_batches(self.folder / "checkpoint" / group.checkpoint) for group in self.groups}

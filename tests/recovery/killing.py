@@ -69,18 +69,32 @@ class Killable:
             time.sleep(0.05)
         return status
 
-    def kill(self, victim: str, rng: random.Random) -> None:
-        """Kill the driver, the JVM, a Python worker or all processes, as kill -9 does.
+    def kill(self, victim: str, rng: random.Random) -> bool:
+        """Kill the driver, the JVM, a Python worker or all processes, as kill -9 does; returns whether all have ended.
 
         After the end of the driver or the JVM the others must end by themselves. A stream survives the loss of a
-        worker, if it restarts queries that fail.
+        worker, and that of a JVM which has not started Spark yet, if it restarts queries that fail.
         """
         # The JVM and the workers may not have been started yet.
         self.wait_until(lambda: bool(self._victims(victim, rng)))
-        for process in self._victims(victim, rng):
+        killed = self._victims(victim, rng)
+        for process in killed:
             _kill(process)
-        if victim != "worker":
-            self.end()
+        if victim == "worker" or (victim == "JVM" and self._starts_another(killed)):
+            return False
+        self.end()
+        return True
+
+    def _starts_another(self, killed: Collection[int]) -> bool:
+        """Whether the command starts another JVM instead of ending; waits until it does one of both."""
+        deadline = time.monotonic() + TIMEOUT
+        while self.process.poll() is None:
+            if set(self._java(processes_of(self.process.pid))) - set(killed):
+                return True
+            if time.monotonic() > deadline:
+                raise Stuck(f"nothing happened for {TIMEOUT} s after the end of the JVM: {self.log}")
+            time.sleep(0.05)
+        return False
 
     def kill_rest(self) -> None:
         """Kill all processes that still run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,8 @@ from tests.splits import disordered_splits
 
 from anabranch.errors import AnabranchError, DataError, StateError, WorkbookError
 from anabranch.runtime.failures import translate
+from anabranch.runtime.stream_log import entries
+from anabranch.transport.operator import COUNTED
 
 
 @pytest.fixture(autouse=True)
@@ -219,6 +222,41 @@ def test_moving_the_input_files_does_not_change_the_identity_of_a_query(spark: S
     moved.process_files()
     moved.end()
     assert same(moved.answers, ANSWERS)
+
+
+# ---------------------------------------------------------------- what others can see
+
+
+def test_the_log_and_the_progress_of_spark_have_counts_and_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    for number, row in enumerate(ROWS):
+        office.add(str(number), row)
+    office.process_files()
+    progress = [update for update in office.running.recentProgress if "anabranch" in update.observedMetrics]
+    observed = [update.observedMetrics["anabranch"].asDict() for update in progress]
+    logged = [entry for entry in entries(Path(office.checkpoint)) if entry.batch is not None]
+    assert [update.batchId for update in progress] == [entry.batch for entry in logged] == [*range(len(ROWS))]
+    for seen, entry in zip(observed, logged, strict=True):
+        assert seen == {name: getattr(entry.rows, name) for name in COUNTED} | {
+            "watermark": entry.watermark, "state_bytes": entry.state_bytes,
+        }  # fmt: skip
+    assert [entry.watermark for entry in logged] == sorted(entry.watermark for entry in logged)
+    assert logged[-1].watermark == max(row[2] for row in ROWS) - 2
+    assert logged[-1].total == office.counts
+    assert all(entry.state_bytes > 0 for entry in logged)
+
+
+def test_an_idle_stream_with_many_files_starts_no_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    for number in range(40):  # Spark lists more than 32 files with a job, by default
+        office.add(str(number), ("ann", "hall", number, 0.5))
+    office.running = office.session.start("coffee", office.checkpoint, str(office.output))
+    office.process_files()
+    tracker, group = spark.sparkContext.statusTracker(), str(office.running.runId)
+    before = tracker.getJobIdsForGroup(group)
+    time.sleep(1)
+    assert sorted(tracker.getJobIdsForGroup(group)) == sorted(before)
+    assert office.counts.read == 40
 
 
 # ---------------------------------------------------------------- sinks and sources

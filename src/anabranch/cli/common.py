@@ -173,8 +173,3 @@ def known_stream(session: Session, name: str) -> Stream:
         known = ", ".join(session.catalog.names((Stream,))) or "none"
         raise typer.BadParameter(f"there is no stream {name}; the workbook has: {known}")
     return stream
-
-
-def group_title(names: Sequence[str]) -> str:
-    """The names of the queries of a group, shortened if there are many."""
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from anabranch.cli.messages import say
+from anabranch.cli.messages import print_line, say
 
 #: Seconds between two lines without a terminal. A short run prints none.
 LINE_EVERY = 30.0
@@ -32,6 +32,21 @@ def progress(title: str, rows: Callable[[], int]) -> Iterator[None]:
     else:
         with _repeated(lambda: say(f"{title}: {text() or 'running'}, {time.monotonic() - began:.0f} s"), LINE_EVERY):
             yield
+
+
+@contextmanager
+def print_new(lines: Callable[[], Iterable[str]]) -> Iterator[None]:
+    """Print the lines that a function returns, again and again until the block ends."""
+
+    def print_all() -> None:
+        for line in lines():
+            print_line(line)
+
+    try:
+        with _repeated(print_all, UPDATE_EVERY):
+            yield
+    finally:
+        print_all()
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.catalog import Query, Stream
+from anabranch.catalog import Query, Stream, title_of
 from anabranch.cli import options
-from anabranch.cli.common import group_title, open_workbook, run_without_excessive, runnable_queries, spark_settings
+from anabranch.cli.common import open_workbook, run_without_excessive, runnable_queries, spark_settings
 from anabranch.cli.messages import FAILED, say
 from anabranch.cli.progress import progress
 from anabranch.cli.summary import RunSummary, run_summary, summary_line
@@ -198,7 +198,7 @@ def run_queries(
     names = [query.name for query in queries]
     counter = row_counter(session.spark)
     began = time.monotonic()
-    with progress(group_title(names), lambda: counter.value):
+    with progress(title_of(names), lambda: counter.value):
         answers = session.run_all(names, strict, counter)
         delivered = {
             query.name: destination.deliver(answers[query.name], query.name, query.declaration.limit is not None)

@@ -5,33 +5,36 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anabranch.catalog import Query
+from anabranch.catalog import Query, title_of
 from anabranch.cli import options
 from anabranch.cli.common import (
     excessive_of,
     failures_of,
-    group_title,
     open_workbook,
     run_without_excessive,
     runnable_queries,
     spark_settings,
 )
-from anabranch.cli.messages import FAILED, RunFailed, say
-from anabranch.cli.progress import progress
+from anabranch.cli.messages import FAILED, LogFormat, RunFailed, say, set_format
+from anabranch.cli.metrics import Measured, serve_metrics
+from anabranch.cli.progress import print_new, progress
 from anabranch.cli.run import check_format
 from anabranch.cli.summary import summary_line
 from anabranch.cli.supervision import RunningStream, Supervisor, Watched
 from anabranch.errors import InputWarning, StateError
 
 if TYPE_CHECKING:
+    from anabranch.runtime.stream_log import Entry
     from anabranch.session import Session
 
 Checkpoint = Annotated[
@@ -41,6 +44,19 @@ Output = Annotated[str, typer.Option("--output", metavar="DIR", help="Write the 
 Once = Annotated[bool, typer.Option("--once", help="Process the existing input, end it, and stop.")]
 MaxFiles = Annotated[
     int | None, typer.Option("--max-files", min=1, help="Maximum number of new files per micro-batch.")
+]
+
+
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port", metavar="PORT", min=0, max=65535,
+        help="Serve metrics for Prometheus at http://127.0.0.1:PORT/metrics; 0 takes a free port.",
+    ),
+]  # fmt: skip
+Logs = Annotated[
+    LogFormat,
+    typer.Option("--log-format", help="How messages are printed; json also prints a line for each micro-batch."),
 ]
 
 
@@ -71,17 +87,20 @@ def command(
     strict: options.Strict = False,
     restart: RestartOption = Restart.NEVER,
     max_answers: options.MaxAnswers = None,
+    metrics_port: MetricsPort = None,
+    log_format: Logs = LogFormat.TEXT,
     verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook on live inputs; a restarted stream resumes from its checkpoint."""
     format = check_format(format)
+    set_format(log_format)
     session = open_workbook(
         workbook, input, master, verbose, max_answers=max_answers, settings=spark_settings(conf, packages)
     )
     queries = runnable_queries(session, workbook, query)
 
     groups = [
-        _Group(session, group, checkpoint, output, format, max_files, strict)
+        _Group(session, group, checkpoint, output, format, max_files, strict, log_format)
         for group in session.groups(queries, live=True)
     ]
     if once:
@@ -89,7 +108,7 @@ def command(
         if errors:
             raise typer.Exit(FAILED)
     else:
-        _forever(workbook, groups, restart is Restart.ON_FAILURE)
+        _forever(workbook, groups, restart is Restart.ON_FAILURE, metrics_port, log_format)
 
 
 @dataclass
@@ -106,12 +125,13 @@ class _Group:
     file_format: str
     max_files: int | None
     strict: bool
+    log_format: LogFormat
     left_out: set[str] = field(default_factory=set)
 
     @property
     def name(self) -> str:
         """The name of the group in the summary."""
-        return group_title(self.names)
+        return title_of(self.names)
 
     @property
     def names(self) -> list[str]:
@@ -139,11 +159,11 @@ class _Group:
                 self.names, self.checkpoint, folders, self.file_format, trigger, self.max_files, self.strict
             )
         for recorded in messages:
-            say(f"{self.name}: {recorded.message}")
+            say(f"{self.name}: {recorded.message}", self.name)
         for name in changes.added:
-            say(f"added {name}: it sees the events that are newer than all rows read before")
+            say(f"added {name}: it sees the events that are newer than all rows read before", self.name)
         for name in changes.removed:
-            say(f"removed {name}: its answers so far stay in its folder")
+            say(f"removed {name}: its answers so far stay in its folder", self.name)
         return stream
 
     def _refuse_to_leave_out(self, removed: Sequence[str]) -> None:
@@ -158,6 +178,12 @@ class _Group:
     def rows(self) -> int:
         """How many rows have been read."""
         return self.session.counts(self.queries[0].name).read if self.has_run else 0
+
+    def last_entry(self) -> Entry | None:
+        """The last entry of its log since it was started."""
+        from anabranch.runtime.stream_log import last_entry
+
+        return last_entry(Path(self.checkpoint)) if self.has_run else None
 
     @property
     def has_run(self) -> bool:
@@ -194,7 +220,7 @@ class _Group:
         self.go_on_with(list(queries))
         began = time.monotonic()
         available = {"availableNow": True}
-        with progress(self.name, self.rows):
+        with _progress(self.name, [self], self.log_format):
             self.start(available).awaitTermination()
             self.session.end_input(self.checkpoint)
             self.start(available).awaitTermination()
@@ -202,16 +228,35 @@ class _Group:
 
     def print_summary(self, began: float) -> None:
         """Print the counts of the rows."""
-        say(summary_line(self.name, self.session.counts(self.queries[0].name), time.monotonic() - began))
+        counts = self.session.counts(self.queries[0].name)
+        say(summary_line(self.name, counts, time.monotonic() - began), self.name)
 
 
-def _forever(workbook: str, groups: list[_Group], restart: bool) -> None:
+@contextmanager
+def _progress(title: str, groups: Sequence[_Group], log_format: LogFormat) -> Iterator[None]:
+    """Show what streams do while they run: as JSON, a line for each micro-batch."""
+    if log_format is LogFormat.TEXT:
+        with progress(title, lambda: sum(group.rows() for group in groups)):
+            yield
+        return
+    from anabranch.runtime.stream_log import NewEntries
+
+    logs = [NewEntries(Path(group.checkpoint)) for group in groups]
+    with print_new(lambda: [entry.to_json() for log in logs for entry in log.read()]):
+        yield
+
+
+def _forever(
+    workbook: str, groups: list[_Group], restart: bool, metrics_port: int | None, log_format: LogFormat
+) -> None:
     """Run until interrupted, or until every stream has failed."""
     began = time.monotonic()
-    supervisor = Supervisor([group.watched(workbook) for group in groups], restart)
+    watched = [group.watched(workbook) for group in groups]
+    supervisor = Supervisor(watched, restart)
+    measured = [Measured(group.name, group.last_entry, stream) for group, stream in zip(groups, watched, strict=True)]
     try:
-        supervisor.start()
-        with progress("streaming", lambda: sum(group.rows() for group in groups)):
+        with serve_metrics(metrics_port, measured), _progress("streaming", groups, log_format):
+            supervisor.start()
             # Not awaitTermination: Ctrl-C would interrupt the JVM call with a traceback.
             while supervisor.poll():
                 time.sleep(0.5)

@@ -56,8 +56,14 @@ class Watched:
     stream: RunningStream | None = None
     began: float = 0.0
     failures: int = 0
+    total_failures: int = 0
     due: float | None = None
     error: RunFailed | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the stream runs at the moment."""
+        return self.stream is not None and self.stream.isActive
 
     @property
     def is_over(self) -> bool:
@@ -129,15 +135,16 @@ class Supervisor:
         watched.error = error
         if watched.leave_out(error):
             watched.has_left_out, watched.due = True, self.clock()
-            say(f"{error}; the other queries of its pass go on")
+            say(f"{error}; the other queries of its pass go on", watched.name)
             return
         watched.failures += 1
+        watched.total_failures += 1
         if not self._may_restart(watched, error):
-            say(str(error))
+            say(str(error), watched.name)
             return
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (watched.failures - 1))
         watched.due = self.clock() + pause
-        say(f"{error}; restarting {watched.name} in {pause:g} s")
+        say(f"{error}; restarting {watched.name} in {pause:g} s", watched.name)
 
     def _may_restart(self, watched: Watched, error: RunFailed) -> bool:
         """Whether the same rows may succeed.

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 from pyspark.sql.types import StructType
@@ -43,10 +44,10 @@ class Checkpoint:
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder).absolute()
+        self.folder = str(self._folder)
         self.spark = str(self._folder / "spark")
         self.control = str(self._folder / "control")
         self.rows = str(self._folder / "rows")
-        self.counts = str(self._folder / "counts.json")
         os.makedirs(self.control, exist_ok=True)
         self._manifest = self._read()
 
@@ -64,6 +65,11 @@ class Checkpoint:
     def queries(self) -> dict[str, str]:
         """The definitions of the queries of the last start, by lower-case name; empty if there was none."""
         return queries_in(self._manifest["identity"]) if self._is_readable else {}
+
+    @property
+    def layouts(self) -> list[dict[str, Any]]:
+        """The columns of the streams, in the order of the query."""
+        return [stream["layout"] for stream in self._manifest["identity"]["streams"]]
 
     def changes(self, names: Collection[str]) -> Changes:
         """The queries that a start of `names` adds, and those that it removes."""

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.binding.bound import BoundQuery
-from anabranch.catalog import Catalog, Query, Relation, Stream
+from anabranch.catalog import Catalog, Query, Relation, Stream, title_of
 from anabranch.columns.calibration import CalibrationMap, read_map
 from anabranch.errors import AnabranchError
 from anabranch.language import nodes
@@ -29,7 +29,7 @@ from anabranch.runtime.packets import Packing
 from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.sources.bindings import Bindings
 from anabranch.runtime.spark_mode import parallelism
-from anabranch.runtime.stream_counts import StreamCounts
+from anabranch.runtime.stream_log import StreamLog
 from anabranch.transport.job import Job, JobContext
 from anabranch.transport.layout import Layout
 from anabranch.transport.limits import MAX_ANSWERS
@@ -192,11 +192,12 @@ def start_stream(
     schemas = {source.entry.name.lower(): source.schema for source in resolved.inputs.values()}
     checkpoint.claim(resolved.identity, STREAM_BUCKETS, schemas, resolved.prepared[0].bound.shares_pass)
     sink = output(checkpoint.id)
+    names = [prepared.query.name for prepared in resolved.prepared]
     instants = batch.needs_instants(job)
     packings = [Packing(job, number, STREAM_BUCKETS, every=True, instants=instants) for number in range(len(sources))]
     feeds = [source.live_feed(packing, max_files) for source, packing in zip(sources, packings, strict=True)]
     return streaming.start(
-        spark, job, feeds, sink, StreamCounts(checkpoint.counts, earlier), name=resolved.prepared[0].query.name,
+        spark, job, feeds, sink, StreamLog(checkpoint.folder, title_of(names), earlier), name=names[0],
         checkpoint=checkpoint.spark, control=checkpoint.control, rows=checkpoint.rows, n_buckets=STREAM_BUCKETS,
         n_partitions=n_partitions or parallelism(spark),
         bounded=frozenset(number for number, source in enumerate(sources) if source.is_bounded),

@@ -10,16 +10,20 @@ import errno
 import fcntl
 import os
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
-
-from pyspark.sql.streaming import StreamingQuery
+from typing import TYPE_CHECKING, Self
 
 from anabranch.errors import StateError
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
 _FILE = "lock"
+#: How often a lock is tried, and the pause between, in seconds.
+_ATTEMPTS, _PAUSE = 5, 0.02
 
 
 @dataclass(slots=True)
@@ -76,17 +80,46 @@ def _acquired(folder: Path) -> int:
     """The descriptor of the locked file, which has the number of the process, for the message of others."""
     descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor)
     except OSError as error:
         if error.errno not in (errno.EAGAIN, errno.EACCES):
             return descriptor  # a file system without locks
-        owner = os.pread(descriptor, 20, 0).decode(errors="replace")
+        number = _owner(descriptor)
         os.close(descriptor)
         raise StateError(
-            f"the checkpoint {folder} is used by a stream that runs (process {owner}); stop it first, or use another "
+            f"the checkpoint {folder} is used by a stream that runs (process {number}); stop it first, or use another "
             "checkpoint folder"
         ) from None
     with suppress(OSError):  # the disk may be full
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return descriptor
+
+
+def _lock(descriptor: int) -> None:
+    """Lock an open file. `owner_of` has the lock for a moment, therefore it is tried several times."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(_PAUSE)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _owner(descriptor: int) -> str:
+    return os.pread(descriptor, 20, 0).decode(errors="replace")
+
+
+def owner_of(folder: Path) -> str | None:
+    """The number of the process that has the lock of a folder; None if no process has it."""
+    try:
+        descriptor = os.open(folder / _FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        # For a moment only: a stream that is started meanwhile tries again (`_lock`).
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _owner(descriptor)
+    finally:
+        os.close(descriptor)
+    return None

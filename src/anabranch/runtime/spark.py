@@ -29,6 +29,9 @@ STREAM_SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # A stream lists its input files many times per second. For more than 32 of them, Spark would start a job each time,
+    # with a task for each file.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
 }
 
 _SETTINGS = {
@@ -132,5 +135,6 @@ def with_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[Non
 
 
 def _last_line(log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    """The last line of the log that is not a warning."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    return next((line for line in reversed(lines) if line and not line.startswith("WARNING")), "")

@@ -7,6 +7,7 @@ folder of the checkpoint: it completes every instant seen so far.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -16,17 +17,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from anabranch.arrays import I64
+from anabranch.arrays import BEGINNING, I64
+from anabranch.columns.times import TimeKind, decode_times
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.finishing import finish_micro_batch
 from anabranch.runtime.open_rows import OpenRows
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, end_packets
 from anabranch.runtime.processor import BucketProcessor, Saved
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
-from anabranch.runtime.stream_counts import StreamCounts
+from anabranch.runtime.stream_log import StreamLog, last_entry
 from anabranch.transport.ahead import quarantine_ahead
 from anabranch.transport.checks import QUARANTINE
 from anabranch.transport.finishing import QUERY
@@ -38,7 +41,7 @@ from anabranch.transport.state import read_tables, write_tables
 from anabranch.transport.watermark import Clock
 
 _OUTCOME = "answers binary, rejected binary, watermark long, ended boolean, instants binary, " + ", ".join(
-    f"{name} long" for name in COUNTED
+    f"{name} long" for name in (*COUNTED, "state_bytes")
 )
 
 #: Takes the answers of a micro-batch by number of the query, the quarantined rows and the number of the batch; returns
@@ -54,12 +57,13 @@ class StreamRun:
     """A running stream, and what happened to its rows."""
 
     query: StreamingQuery
-    stream_counts: StreamCounts
+    log: StreamLog
 
     @property
     def counts(self) -> Counts:
         """The counts up to the last complete micro-batch."""
-        return self.stream_counts.read()
+        entry = last_entry(self.log.folder)
+        return entry.total if entry else Counts()
 
 
 def start(
@@ -67,7 +71,7 @@ def start(
     job: Job,
     feeds: Sequence[Feed],
     sink: Sink,
-    counts: StreamCounts,
+    log: StreamLog,
     *,
     name: str,
     checkpoint: str,
@@ -97,17 +101,28 @@ def start(
         reduce(DataFrame.unionAll, packets)
         .groupBy("bucket")
         .transformWithState(BucketProcessor(partial(_step, job, bounded, strict)), _OUTCOME, "Append", "None")
+        .observe("anabranch", *_metrics(job))
     )
     writer = (
         outcomes.writeStream.queryName(_free_name(spark, name))
-        .foreachBatch(partial(_deliver, job, sink, counts, OpenRows(rows, job)))
+        .foreachBatch(partial(_deliver, job, sink, log, OpenRows(rows, job)))
         .option("checkpointLocation", checkpoint)
         .outputMode("append")
         .trigger(**trigger)
     )
     partitions = {"spark.sql.shuffle.partitions": str(min(n_buckets, n_partitions))}
     with with_settings(spark, STREAM_SETTINGS | partitions):
-        return StreamRun(writer.start(), counts)
+        return StreamRun(writer.start(), log)
+
+
+def _metrics(job: Job) -> list[Column]:
+    """What Spark's own progress of the query shows (`observedMetrics`): all buckets of a micro-batch together."""
+    counts = [F.sum(name).alias(name) for name in (*COUNTED, "state_bytes")]
+    watermark = F.max(F.when(F.col("watermark") != BEGINNING, F.col("watermark")))
+    if job.layouts[0].time_kind is TimeKind.TIMESTAMP:
+        return [*counts, F.timestamp_micros(watermark).alias("watermark")]
+    # The code of a DOUBLE time is not a number that people know.
+    return [*counts, watermark.alias("watermark")] if job.layouts[0].time_kind is TimeKind.INTEGER else counts
 
 
 def _step(
@@ -131,6 +146,7 @@ def _step(
     counts += outcome.counts
     counts.quarantined += rows_ahead.num_rows
     rejected = received.quarantined(pa.concat_tables([outcome.rejected, rows_ahead]), strict)
+    after = clock.save(), operator.save()
     outcome_row = Row(
         answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
         rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
@@ -138,8 +154,9 @@ def _step(
         ended=received.ended,
         instants=received.instants or None,
         **{name: getattr(counts, name) for name in COUNTED},
+        state_bytes=sum(map(len, after)),
     )
-    return (clock.save(), operator.save()), outcome_row
+    return after, outcome_row
 
 
 def _free_name(spark: SparkSession, name: str) -> str:
@@ -149,11 +166,12 @@ def _free_name(spark: SparkSession, name: str) -> str:
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def _deliver(job: Job, sink: Sink, counts: StreamCounts, open_rows: OpenRows, outcomes: DataFrame, batch: int) -> None:
+def _deliver(job: Job, sink: Sink, log: StreamLog, open_rows: OpenRows, outcomes: DataFrame, batch: int) -> None:
     """Collect the blobs of one micro-batch, finish the answers as a batch run does, and pass them to the sink.
 
     Only blobs are collected, one per bucket, so the stateful plan is evaluated exactly once.
     """
+    began = time.monotonic()
     collected = outcomes.toArrow()
     spark = outcomes.sparkSession
     answers = _open(collected["answers"], "answers", job.answer_schema)
@@ -171,7 +189,18 @@ def _deliver(job: Job, sink: Sink, counts: StreamCounts, open_rows: OpenRows, ou
         finished |= open_rows.advance(selected, Moment(watermark, ended, _instants(collected["instants"])), batch)
     if answers.num_rows or rejected.num_rows or any(rows.num_rows for rows in finished.values()):
         delivered = sink(spark, finished, rejected, batch)
-    counts.add(collected, delivered)
+    log.add(batch, collected, delivered, time.monotonic() - began, _shown_watermark(collected["watermark"], job))
+
+
+def _shown_watermark(watermarks: pa.ChunkedArray, job: Job) -> str | float | None:
+    """The watermark of a micro-batch, for people and for JSON; None if no row has set it."""
+    watermark = pc.max(watermarks).as_py()  # all buckets have the same
+    if watermark in (None, BEGINNING):
+        return None
+    kind = job.layouts[0].time_kind
+    times = decode_times(np.array([watermark]), kind)
+    # As text by Arrow: the watermark may be past the last year of Python.
+    return (times.cast(pa.string()) if kind is TimeKind.TIMESTAMP else times)[0].as_py()
 
 
 def _instants(blobs: pa.ChunkedArray) -> I64:

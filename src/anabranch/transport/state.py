@@ -61,8 +61,8 @@ def seal(tables: Mapping[str, pa.Table], fingerprint: str) -> bytes:
     return header + struct.pack("<I", zlib.crc32(header)) + body
 
 
-def unseal(data: bytes, fingerprint: str) -> dict[str, pa.Table]:
-    """The tables of `seal`, after every check.
+def unseal(data: bytes, fingerprint: str | None = None) -> dict[str, pa.Table]:
+    """The tables of `seal`, after every check; without a fingerprint, of whatever query they are.
 
     Raises
     ------
@@ -79,6 +79,6 @@ def unseal(data: bytes, fingerprint: str) -> dict[str, pa.Table]:
         raise StateError(f"the saved state {wrong_format(version)}; start with a new checkpoint folder")
     if not intact or length != len(body) or checksum != zlib.crc32(body):
         raise StateError("the saved state is damaged; start with a new checkpoint folder")
-    if owner != bytes.fromhex(fingerprint)[:16]:
+    if fingerprint is not None and owner != bytes.fromhex(fingerprint)[:16]:
         raise StateError("the saved state belongs to another query; use its workbook, or a new checkpoint folder")
     return read_tables(body)

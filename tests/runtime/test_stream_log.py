@@ -1,0 +1,60 @@
+"""The log of a stream can be read at any time, and stays small."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from anabranch.runtime import stream_log
+from anabranch.runtime.stream_log import NewEntries, StreamLog, entries, folders_with_log, last_entry
+from anabranch.transport.operator import COUNTED, Counts
+
+
+def outcomes(**counts: int) -> pa.Table:
+    """The counts of two buckets, of which the second has none."""
+    names = (*COUNTED, "state_bytes")
+    return pa.table({name: [counts.get(name, 0), 0] for name in names})
+
+
+def test_entries_have_the_counts_of_a_micro_batch_and_of_all(tmp_path: Path) -> None:
+    log = StreamLog(str(tmp_path), "near", Counts(read=1))
+    log.add(7, outcomes(read=10, used=8, late=2, kept=5, state_bytes=300), 4, 0.25, "2026-01-01 00:00:00Z")
+    log.add(8, outcomes(read=1, used=1, kept=3), 0, 0.5, 12)
+    started, first, second = entries(tmp_path)
+    assert (started.batch, started.total) == (None, Counts(read=1))
+    assert (first.batch, first.seconds, first.watermark, first.state_bytes) == (7, 0.25, "2026-01-01 00:00:00Z", 300)
+    assert first.rows == Counts(read=10, used=8, late=2, kept=5, answers=4)
+    assert second.watermark == 12
+    assert second.total == Counts(read=12, used=9, late=2, kept=5, answers=4), "of events kept, the largest number"
+    assert last_entry(tmp_path) == second
+    assert folders_with_log(tmp_path) == [tmp_path]
+
+
+def test_a_line_that_was_cut_off_is_not_an_entry(tmp_path: Path) -> None:
+    StreamLog(str(tmp_path), "near", Counts(read=1))
+    with open(tmp_path / "log.jsonl", "a") as file:
+        file.write('{"at": "2026-01-0')
+    assert [entry.total.read for entry in entries(tmp_path)] == [1]
+    StreamLog(str(tmp_path), "near", Counts(read=2))
+    assert [entry.total.read for entry in entries(tmp_path)] == [1, 2]
+
+
+def test_a_long_log_keeps_its_newest_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_log, "_MOST_BYTES", 2_000)
+    log = StreamLog(str(tmp_path), "near", Counts())
+    new = NewEntries(tmp_path)
+    seen = []
+    for batch in range(100):
+        log.add(batch, outcomes(read=1), 0, 0.0, None)
+        if batch % 3 == 2:
+            seen += [entry.batch for entry in new.read()]
+    seen += [entry.batch for entry in new.read()]
+    assert seen == [*range(100)], "each entry is read once, although the file was replaced"
+    kept = [entry.batch for entry in entries(tmp_path)]
+    assert kept == [*range(100 - len(kept), 100)]
+    assert 2_000 <= sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2 * 3_000
+    assert last_entry(tmp_path).total.read == 100
+    assert all(json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines())
