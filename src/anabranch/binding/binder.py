@@ -12,6 +12,7 @@ from anabranch.binding.declarations import DeclarationBinder
 from anabranch.binding.derived_streams import check_derived, report_missing
 from anabranch.binding.query_binder import QueryBinder
 from anabranch.binding.reading import bind_reading
+from anabranch.binding.targets import check_target
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
@@ -60,6 +61,8 @@ def bind_workbook(workbook: nodes.Workbook, catalog: Catalog, examine: Examine |
         if _INVALID_FOLDER.search(name):
             message = f"answers are written to a folder, but {shown(statement.name)} is not a valid folder name"
             findings.add("not-a-folder", message, statement.span, "use letters, digits and underscores")
+        if isinstance(statement, nodes.CreateQuery) and statement.target is not None:
+            check_target(statement.target, findings)
         draft.add(_entry(statement, declarations))
     entries = [draft.entries[name] for name in dict.fromkeys(names)]
     _check_references(entries, draft, findings)

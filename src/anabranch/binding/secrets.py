@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from anabranch.errors import AnabranchError
+from anabranch.errors import LITERAL_SECRET, AnabranchError
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, shown
 
@@ -65,7 +65,7 @@ def refuse_literal_secrets(options: Iterable[nodes.Option], findings: Findings) 
         if secret and not _REFERENCE.fullmatch(secret):
             variable = re.sub(r"\W", "_", option.name).upper()
             findings.add(
-                "literal-secret",
+                LITERAL_SECRET,
                 f"the option {shown(option.name)} has a secret, which must not be written in a workbook",
                 option.span,
                 f"write '${{{variable}}}', and set this environment variable",

@@ -17,8 +17,12 @@ def json_rows(table: pa.Table) -> list[str]:
     >>> json_rows(pa.table({"t": pa.array([0], pa.timestamp("us", "UTC")), "p": [0.5]}))
     ['{"t":"1970-01-01T00:00:00.000Z","p":0.5}']
     """
-    rows = table.to_pylist()
-    return [json.dumps(row, separators=(",", ":"), ensure_ascii=False, default=_text) for row in rows]
+    return [json_text(row) for row in table.to_pylist()]
+
+
+def json_text(value: Any) -> str:
+    """A value of a table as JSON."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_text)
 
 
 def _text(value: Any) -> Any:

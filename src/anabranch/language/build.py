@@ -203,9 +203,10 @@ class StatementBuilder(QueryBuilder):
     def file_source(self, span: Span, path: Token, *options: nodes.Option | None) -> nodes.FileSource:
         return nodes.FileSource(path.value, tuple(option for option in options if option), span=span)
 
-    def option(self, span: Span, name: Token, _equal: Token, value: Any) -> nodes.Option:
+    def option(self, span: Span, *parts: Any) -> nodes.Option:
+        *names, _equal, value = parts
         plain_value: Any = value.value if isinstance(value, nodes.Literal) else value
-        return nodes.Option(name.value, plain_value, span=span)
+        return nodes.Option(".".join(name.value for name in names), plain_value, span=span)
 
     def table_source(self, span: Span, *parts: Token) -> nodes.TableSource:
         return nodes.TableSource(".".join(quoted(part.value) for part in parts), span=span)
@@ -257,12 +258,21 @@ class StatementBuilder(QueryBuilder):
     # ------------------------------------------------------------ CREATE QUERY
 
     def create_query(
-        self, span: Span, or_replace: bool | None, name: Token, query: tuple[nodes.QueryBody, QueryFields]
-    ) -> nodes.CreateQuery:
+        self, span: Span, or_replace: bool | None, name: Token, target: nodes.Target | None,
+        query: tuple[nodes.QueryBody, QueryFields],
+    ) -> nodes.CreateQuery:  # fmt: skip
         body, fields = query
         return nodes.CreateQuery(
-            name.value, body, **fields, or_replace=bool(or_replace), span=span, clause_spans=body.clause_spans
-        )
+            name.value, body, **fields, or_replace=bool(or_replace), target=target, span=span,
+            clause_spans=body.clause_spans,
+        )  # fmt: skip
+
+    def target(self, span: Span, system: Token, name: Token, *options: nodes.Option | None) -> nodes.Target:
+        given = tuple(option for option in options if option)
+        return nodes.Target(system.value.upper(), name.value, given, span=span)
+
+    def folder_target(self, span: Span, path: Token, file_format: Token | None) -> nodes.Target:
+        return nodes.Target(None, path.value, (), file_format and file_format.value.lower(), span=span)
 
     def bare_query(self, span: Span, query: tuple[nodes.QueryBody, QueryFields]) -> nodes.CreateQuery:
         body, fields = query

@@ -181,8 +181,11 @@ def _option(node: nodes.Option) -> str:
 
 @unparse.register
 def _file_source(node: nodes.FileSource) -> str:
-    options = f" OPTIONS ({joined(node.options)})" if node.options else ""
-    return f"FROM {string(node.path)}{options}"
+    return f"FROM {string(node.path)}{_options(node.options)}"
+
+
+def _options(options: tuple[nodes.Option, ...]) -> str:
+    return f" OPTIONS ({joined(options)})" if options else ""
 
 
 @unparse.register
@@ -319,7 +322,15 @@ def _create_query(node: nodes.CreateQuery) -> str:
         *clause("CALIBRATED BY", node.calibrated, string),
         *clause("ORDER BY probability DESC LIMIT", node.limit, repr),
     ]
-    return " ".join([f"{_create(node)} {quoted(node.name)} AS {unparse(node.body)}", *clauses])
+    target = f" {unparse(node.target)}" if node.target else ""
+    return " ".join([f"{_create(node)} {quoted(node.name)}{target} AS {unparse(node.body)}", *clauses])
+
+
+@unparse.register
+def _target(node: nodes.Target) -> str:
+    if node.system is None:
+        return " ".join([f"TO {string(node.name)}", *clause("FORMAT", node.format, quoted)])
+    return f"TO {quoted(node.system)} {string(node.name)}{_options(node.options)}"
 
 
 @unparse.register
