@@ -121,7 +121,10 @@ targets = st.one_of(
     st.builds(nodes.Target, upper_words, strings, several(options, 0)),
     st.builds(nodes.Target, st.none(), strings, format=maybe(names.map(str.lower))),
 )
-file_sources = st.builds(nodes.FileSource, strings, several(options, 0))
+file_sources = st.builds(nodes.FileSource, strings, several(options, 0), maybe(names.map(str.lower)))
+connector_sources = st.builds(
+    nodes.ConnectorSource, st.sampled_from(("KAFKA", "MQTT", "SOURCE")), strings, several(options, 0)
+)
 table_sources = st.builds(nodes.TableSource, several(names).map(lambda parts: ".".join(quoted(part) for part in parts)))
 query_sources = st.builds(nodes.QuerySource, names)
 inferred_sources = st.builds(
@@ -140,7 +143,7 @@ predicted_sources = st.builds(nodes.PredictedSource, names, upper_words, several
 segmented_sources = st.builds(
     nodes.SegmentedSource, names, expressions(max_leaves=4), maybe(durations), maybe(durations)
 )
-sources = st.one_of(file_sources, table_sources, query_sources)
+sources = st.one_of(file_sources, connector_sources, table_sources, query_sources)
 horizon_ends = st.one_of(st.builds(nodes.Literal, numbers | strings), durations_with_unit, variables)
 
 

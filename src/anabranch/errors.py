@@ -71,7 +71,7 @@ class Finding:
 
 
 #: The code of findings about secrets that are written in a workbook.
-LITERAL_SECRET = "literal-secret"  # noqa: S105
+LITERAL_SECRET = "secret"  # noqa: S105
 
 
 class AnabranchError(Exception):

@@ -161,6 +161,11 @@ def test_sources() -> None:
 
     options = (nodes.Option("sep", ";"), nodes.Option("header", True), nodes.Option("skip", -1))
     assert source("FROM 'x.csv' OPTIONS (sep = ';', header = TRUE, skip = -1)") == nodes.FileSource("x.csv", options)
+    assert source("FROM 'lake/' FORMAT Parquet") == nodes.FileSource("lake/", format="parquet")
+    assert source("FROM 'x.csv' FORMAT 'yyyy'") == source("FORMAT 'yyyy' FROM 'x.csv'") == nodes.FileSource("x.csv")
+    assert source("FROM 'x' FORMAT csv OPTIONS (sep = ';') FORMAT 'yyyy'") == nodes.FileSource("x", options[:1], "csv")
+    assert source("FROM kafka 'at' OPTIONS (sep = ';')") == nodes.ConnectorSource("KAFKA", "at", options[:1])
+    assert source("FROM SOURCE 'rate'") == nodes.ConnectorSource("SOURCE", "rate")
     assert source("FROM TABLE a.b") == nodes.TableSource("a.b")
     assert source("FROM TABLE a.`b.c`") == nodes.TableSource("a.`b.c`")
     assert source("FROM QUERY q") == nodes.QuerySource("q")

@@ -38,7 +38,7 @@ def test_after_kills_postgres_has_each_answer_once_and_kafka_repeats_with_the_sa
         (tmp_path / "cafe.abq").write_text(
             "CREATE STREAM at KEY (person) VALUE (place) TIME t MODEL INDEPENDENT FROM 'in/*.parquet';\n"
             f"CREATE QUERY stored TO POSTGRES 'stored' OPTIONS {database.options} AS {pattern};\n"
-            f"CREATE QUERY sent TO KAFKA 'sent' OPTIONS (bootstrap.servers = '{kafka}') AS {pattern};\n"
+            f"CREATE QUERY sent TO KAFKA 'sent' OPTIONS (bootstrap_servers = '{kafka}') AS {pattern};\n"
         )
         expected = set()
         for number in range(_FILES):

@@ -141,7 +141,7 @@ def test_a_batch_run_replaces_its_table_and_no_other(spark: SparkSession, tmp_pa
 
 
 def _options(kafka: str) -> str:
-    return f"OPTIONS (bootstrap.servers = '{kafka}')"
+    return f"OPTIONS (bootstrap_servers = '{kafka}')"
 
 
 def test_kafka_gets_the_answers_with_ids(spark: SparkSession, tmp_path: Path, kafka: str) -> None:
@@ -175,7 +175,7 @@ def test_a_repeated_micro_batch_sends_the_same_messages_with_the_same_keys(
 
 
 def test_kafka_without_transactions(spark: SparkSession, tmp_path: Path, kafka: str) -> None:
-    options = f"OPTIONS (bootstrap.servers = '{kafka}', transactions = FALSE)"
+    options = f"OPTIONS (bootstrap_servers = '{kafka}', transactions = FALSE)"
     Cafe(spark, tmp_path, f"KAFKA 'plain' {options}").run()
     assert len(read_topic(kafka, "plain", 3)) == 3
 
@@ -279,7 +279,7 @@ def test_a_password_is_in_no_error_plan_or_checkpoint(
         cafe.run()
     assert "postgres" not in str(caught.value).replace("POSTGRES", "")
     monkeypatch.delenv("PGTEST_PASSWORD")
-    with pytest.raises(AnabranchError, match="needs the environment variable PGTEST_PASSWORD, which is not set"):
+    with pytest.raises(AnabranchError, match="the environment has no PGTEST_PASSWORD, which the option password needs"):
         cafe.run()
 
 
@@ -291,7 +291,7 @@ def test_a_missing_package_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     for number, (target, extra) in enumerate(
-        (("POSTGRES 'x'", "postgres"), ("KAFKA 'x' OPTIONS (bootstrap.servers = 'x:1')", "kafka"))
+        (("POSTGRES 'x'", "postgres"), ("KAFKA 'x' OPTIONS (bootstrap_servers = 'x:1')", "kafka"))
     ):
         (tmp_path / str(number)).mkdir()
         with pytest.raises(AnabranchError, match=rf"install it with pip install 'anabranch\[{extra}\]'"):

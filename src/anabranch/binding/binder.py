@@ -10,8 +10,9 @@ from anabranch.binding.bound import BoundQuery
 from anabranch.binding.clocks import check_clocks
 from anabranch.binding.declarations import DeclarationBinder
 from anabranch.binding.derived_streams import check_derived, report_missing
+from anabranch.binding.message_columns import METADATA, check_messages
 from anabranch.binding.query_binder import QueryBinder
-from anabranch.binding.reading import bind_reading
+from anabranch.binding.reading import bind_reading, has_reading
 from anabranch.binding.targets import check_target
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
@@ -62,6 +63,7 @@ def bind_workbook(workbook: nodes.Workbook, catalog: Catalog, examine: Examine |
             message = f"answers are written to a folder, but {shown(statement.name)} is not a valid folder name"
             findings.add("not-a-folder", message, statement.span, "use letters, digits and underscores")
         if isinstance(statement, nodes.CreateQuery) and statement.target is not None:
+            declarations.check_options_once(statement.target.options)
             check_target(statement.target, findings)
         draft.add(_entry(statement, declarations))
     entries = [draft.entries[name] for name in dict.fromkeys(names)]
@@ -143,8 +145,12 @@ def _check_references(entries: list[Entry], catalog: Catalog, findings: Findings
             report_missing("query", source.name, catalog, source.span, findings)
         elif isinstance(source, nodes.DerivedSource) and isinstance(entry, Stream):
             check_derived(entry, source, catalog, findings)
-        if isinstance(entry, Stream) and not isinstance(source, nodes.DerivedSource):
-            bind_reading(entry, catalog, findings)
+        needed = entry.columns
+        if isinstance(entry, Stream) and not isinstance(source, nodes.DerivedSource) and has_reading(entry):
+            reading = bind_reading(entry, catalog, findings)
+            needed = () if reading is None else reading.needed
+        if isinstance(source, nodes.ConnectorSource) and source.connector in METADATA:
+            check_messages(entry, source, needed, findings)
     for cycle in _cycles(entries, catalog):
         names = [entry.name for entry in cycle]
         message = f"{shown(names[0])} depends on itself: {' reads '.join([*names, names[0]])}"

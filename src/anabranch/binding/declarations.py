@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from anabranch.binding.connector_options import check_connector
 from anabranch.binding.derived_streams import (
     check_inference,
     check_predictor,
@@ -12,7 +13,7 @@ from anabranch.binding.derived_streams import (
     derived_model,
 )
 from anabranch.binding.durations import checked_duration
-from anabranch.binding.file_options import check_options, extension_format
+from anabranch.binding.file_options import check_format, check_options, extension_format
 from anabranch.binding.reading import has_reading
 from anabranch.binding.segment_laws import check_segment_law
 from anabranch.binding.stream_columns import check_column_types
@@ -373,16 +374,24 @@ class DeclarationBinder:
         """Check the clauses of a source, without reading it."""
         if isinstance(source, nodes.FileSource):
             self.check_path(source.path, source.span)
-            seen: set[str] = set()
-            for option in source.options:
-                if option.name.lower() in seen:
-                    message = f"option {shown(option.name)} is given twice"
-                    self.findings.add("name-twice", message, option.span, "remove one of them")
-                seen.add(option.name.lower())
-            check_options(source.options, extension_format(source.path), self.findings)
+            self.check_options_once(source.options)
+            check_format(source, self.findings)
+            check_options(source.options, source.format or extension_format(source.path), self.findings)
+        elif isinstance(source, nodes.ConnectorSource):
+            self.check_options_once(source.options)
+            check_connector(source, self.findings)
         elif isinstance(source, nodes.InferredSource):
             self.check_path(source.path, source.span)
             check_inference(source, self.findings)
+
+    def check_options_once(self, options: Iterable[nodes.Option]) -> None:
+        """Report an option that is given twice."""
+        seen: set[str] = set()
+        for option in options:
+            if option.name.lower() in seen:
+                message = f"option {shown(option.name)} is given twice"
+                self.findings.add("name-twice", message, option.span, "remove one of them")
+            seen.add(option.name.lower())
 
     def check_path(self, path: str, span: Span) -> None:
         """Report an empty path."""

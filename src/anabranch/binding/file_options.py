@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import PurePosixPath
+from urllib.parse import urlparse
 
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, did_you_mean, listed, shown
@@ -52,6 +53,21 @@ _INSTEAD = {
 }
 
 
+#: The formats that FORMAT can name.
+FORMATS = tuple(_OPTIONS)
+
+
+def check_format(source: nodes.FileSource, findings: Findings) -> None:
+    """Report a format that is not known, and an address that says none: its folder is not listed without data."""
+    if source.format is not None and source.format not in FORMATS:
+        hint = f"the formats are {listed(FORMATS, 'and')}; FROM SOURCE reads others"
+        findings.unknown("format", source.format, FORMATS, source.span, hint)
+    elif source.format is None and urlparse(source.path).scheme not in ("", "file"):
+        if extension_format(source.path) is None:
+            message = f"the format of {shown(source.path)} is unknown"
+            findings.add("source", message, source.span, f"write FORMAT {listed(FORMATS)} behind the address")
+
+
 def extension_format(path: str) -> str | None:
     """Return the format of a path, by its last known extension; `.gz` and the like are skipped.
 
@@ -64,12 +80,16 @@ def extension_format(path: str) -> str | None:
 
 def check_options(options: Iterable[nodes.Option], file_format: str | None, findings: Findings) -> None:
     """Report options that are not allowed for a format; if it is None, those that no format allows."""
-    formats = _OPTIONS if file_format is None else {file_format: _OPTIONS[file_format]}
+    formats = {file_format: _OPTIONS[file_format]} if file_format in _OPTIONS else _OPTIONS
     allowed = {name.lower(): name for names in formats.values() for name in names}
     for option in options:
         if option.name.lower() in allowed:
             continue
-        files = "files" if file_format is None else f"{'JSON' if file_format == 'json' else file_format.upper()} files"
+        files = (
+            "files"
+            if file_format not in _OPTIONS
+            else f"{'JSON' if file_format == 'json' else file_format.upper()} files"
+        )
         message = f"the option {shown(option.name)} is not allowed for {files}"
         hint = _INSTEAD.get(option.name.lower()) or did_you_mean(option.name, allowed.values())
         findings.add(

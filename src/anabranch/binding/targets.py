@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from anabranch.binding.secrets import refuse_literal_secrets
+from anabranch.binding.connector_options import (
+    CONNECTOR_OPTIONS,
+    MQTT_OPTIONS,
+    Allowed,
+    check_named_options,
+    check_protocol,
+    checked_values,
+)
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.unparse import unparse
@@ -14,15 +20,32 @@ from anabranch.language.unparse import unparse
 #: The formats of a folder.
 FORMATS = ("parquet", "csv", "json")
 
-_MQTT_OPTIONS = ("server", "client_id", "username", "password", "tls", "ca_file", "keepalive")
-_POSTGRES_OPTIONS = (
-    "host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service", "connect_timeout", "sslmode",
-    "sslrootcert", "sslcert", "sslkey", "sslpassword", "application_name", "target_session_attrs", "gssencmode",
-    "krbsrvname", "channel_binding", "options",
+#: The options of a connection to Kafka, which FROM KAFKA has too.
+_KAFKA_CONNECTION = (
+    "bootstrap_servers", "client_id", "sasl_mechanism", "sasl_password", "sasl_username", "security_protocol", "ssl_ca",
+    "ssl_certificate", "ssl_key", "ssl_key_password",
 )  # fmt: skip
+#: The parameters of libpq that are texts.
+_LIBPQ = (
+    "application_name", "channel_binding", "dbname", "gssencmode", "host", "hostaddr", "krbsrvname", "passfile",
+    "service", "sslcert", "sslkey", "sslmode", "sslrootcert", "target_session_attrs", "user",
+)  # fmt: skip
+_TEXT, _SECRET, _NUMBER = Allowed(), Allowed(secret=True), Allowed(least=1)
 
-#: Properties of librdkafka on which the promise of the target depends.
-_OWN_PROPERTIES = ("transactional.id", "enable.idempotence", "acks", "request.required.acks")
+#: The options of each system.
+TARGET_OPTIONS: dict[str, dict[str, Allowed]] = {
+    "KAFKA": {
+        **{name: CONNECTOR_OPTIONS["KAFKA"][name] for name in _KAFKA_CONNECTION},
+        "compression": Allowed(("none", "gzip", "snappy", "lz4", "zstd")),
+        "transactions": Allowed(is_flag=True),
+    },
+    "MQTT": MQTT_OPTIONS,
+    "POSTGRES": {
+        **dict.fromkeys(_LIBPQ, _TEXT),
+        "connect_timeout": _NUMBER, "password": _SECRET, "port": _NUMBER, "sslpassword": _SECRET,
+    },
+    "TABLE": {"format": _TEXT},
+}  # fmt: skip
 
 _TABLE_PART = r"(\w+|`[^`]+`)"
 _TABLE_NAME = re.compile(rf"{_TABLE_PART}(\.{_TABLE_PART}){{0,2}}")
@@ -40,15 +63,11 @@ class System:
     ----------
     what : what the name of the target is, for messages
     name : the names that are valid
-    allows : whether an option is known
-    needs : options without which there is no connection
     promise : what holds after a restart, for the plan
     """
 
     what: str
     name: re.Pattern[str]
-    allows: Callable[[str], bool]
-    needs: tuple[str, ...]
     promise: str
 
 
@@ -56,21 +75,12 @@ SYSTEMS = {
     "KAFKA": System(
         "a topic",
         _KAFKA_TOPIC,
-        # Other properties are known to librdkafka only.
-        lambda name: name == "transactions" or (name not in _OWN_PROPERTIES and "." in name) or name == "log_level",
-        ("bootstrap.servers",),
         "one transaction per micro-batch; one that is repeated after a failure has the same keys",
     ),
-    "MQTT": System("a topic", _MQTT_TOPIC, _MQTT_OPTIONS.__contains__, ("server",), "QoS 1, at least once"),
-    "POSTGRES": System(
-        "a table", _POSTGRES_NAME, _POSTGRES_OPTIONS.__contains__, (),
-        "one transaction per micro-batch with its number, exactly once",
-    ),
-    "TABLE": System(
-        "a table", _TABLE_NAME, lambda name: name == "format", (),
-        "rows have the number of their micro-batch, exactly once",
-    ),
-}  # fmt: skip
+    "MQTT": System("a topic", _MQTT_TOPIC, "QoS 1, at least once"),
+    "POSTGRES": System("a table", _POSTGRES_NAME, "one transaction per micro-batch with its number, exactly once"),
+    "TABLE": System("a table", _TABLE_NAME, "rows have the number of their micro-batch, exactly once"),
+}
 
 
 def check_target(target: nodes.Target, findings: Findings) -> None:
@@ -89,31 +99,15 @@ def check_target(target: nodes.Target, findings: Findings) -> None:
     if not system.name.fullmatch(target.name):
         message = f"{shown(target.name)} is not the name of {system.what}"
         findings.add("invalid-name", message, target.span, f"write TO {target.system} 'name'")
-    _check_options(target, system, findings)
-
-
-def _check_options(target: nodes.Target, system: System, findings: Findings) -> None:
-    names = [option.name.lower() for option in target.options]
-    for number, option in enumerate(target.options):
-        if names[number] in names[:number]:
-            message = f"option {shown(option.name)} is given twice"
-            findings.add("name-twice", message, option.span, "remove one of them")
-        elif not system.allows(names[number]):
-            message = f"the option {shown(option.name)} is not allowed for {target.system}"
-            hint = "it is set so that answers are stored once" if names[number] in _OWN_PROPERTIES else _known(target)
-            findings.add("target-option", message, option.span, hint)
-    for name in system.needs:
-        if name not in names:
-            message = f"TO {target.system} needs the option {name}"
-            findings.add("target-option", message, target.span, f"write OPTIONS ({name} = 'host:port')")
-    refuse_literal_secrets(target.options, findings)
-
-
-def _known(target: nodes.Target) -> str:
+    allowed = TARGET_OPTIONS[target.system]
+    check_named_options(f"TO {target.system}", target.options, allowed, target.span, findings)
     if target.system == "KAFKA":
-        return "the options are 'transactions' and the properties of librdkafka, such as bootstrap.servers"
-    names = {"MQTT": _MQTT_OPTIONS, "POSTGRES": _POSTGRES_OPTIONS, "TABLE": ("format",)}[str(target.system)]
-    return f"the options are {listed(names, 'and')}"
+        check_protocol(target.options, findings)
+
+
+def target_options(target: nodes.Target) -> dict[str, str]:
+    """The options of a target in lower case, with its secrets from the environment."""
+    return checked_values(target.options, TARGET_OPTIONS[str(target.system)])
 
 
 def target_name(target: nodes.Target) -> str:

@@ -29,7 +29,7 @@ class To(Enum):
 _TOGETHER = {To.FOLDER: 1.0, To.KAFKA: 0.1, To.MQTT: 0.1}
 
 #: The option of the client that --server sets.
-_SERVER = {To.KAFKA: "bootstrap.servers", To.MQTT: "server"}
+_SERVER = {To.KAFKA: "bootstrap_servers", To.MQTT: "server"}
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A CSV, JSON lines or Parquet file.")]
 Destination = Annotated[To, typer.Option("--to", help="Where the rows are sent.")]
@@ -122,6 +122,8 @@ def _open(
     options: list[str],
 ) -> Target:  # fmt: skip
     from anabranch.binding.secrets import resolve
+    from anabranch.binding.targets import TARGET_OPTIONS
+    from anabranch.clients.kafka import kafka_settings
     from anabranch.language.nodes import Option
     from anabranch.replay.targets import FolderTarget, KafkaTarget, MqttTarget
 
@@ -131,8 +133,12 @@ def _open(
     for name, equals, _ in named:
         if not equals or not name:
             raise typer.BadParameter(f"--option takes NAME=VALUE, not {name}")
-    settings = resolve([Option(name, value) for name, _, value in named], os.environ)
-    settings[_SERVER[to]] = str(server)
+    allowed = TARGET_OPTIONS[to.name]
+    for name, _, _ in named:
+        if name not in allowed:
+            raise typer.BadParameter(f"--option has no {name}; there are {', '.join(allowed)}")
+    stated = resolve([Option(name, value) for name, _, value in named], os.environ)
+    stated[_SERVER[to]] = str(server)
     if to is To.KAFKA:
-        return KafkaTarget(archive, str(topic), settings, key)
-    return MqttTarget(archive, str(topic), settings)
+        return KafkaTarget(archive, str(topic), kafka_settings(stated, os.getcwd()), key)
+    return MqttTarget(archive, str(topic), stated)

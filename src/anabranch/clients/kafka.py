@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,29 @@ TIMEOUT = 30.0
 #: An idempotent producer: a message that is sent again after a lost connection is stored once. Errors are raised, so
 #: the client need not print them.
 _DEFAULTS: Mapping[str, object] = {"enable.idempotence": True, "linger.ms": 5, "log_level": 0}
+
+
+#: The settings of librdkafka for options.
+_SETTINGS = {
+    "bootstrap_servers": "bootstrap.servers",
+    "client_id": "client.id",
+    "compression": "compression.type",
+    "group_id": "group.id",
+    "sasl_mechanism": "sasl.mechanism",
+    "sasl_password": "sasl.password",
+    "sasl_username": "sasl.username",
+    "security_protocol": "security.protocol",
+    "ssl_key_password": "ssl.key.password",
+}
+_PATHS = {"ssl_ca": "ssl.ca.location", "ssl_certificate": "ssl.certificate.location", "ssl_key": "ssl.key.location"}
+
+
+def kafka_settings(options: Mapping[str, str], base: str) -> dict[str, str]:
+    """The settings of librdkafka for options of a workbook; paths are relative to the folder `base`."""
+    settings = {setting: options[name] for name, setting in _SETTINGS.items() if name in options}
+    return settings | {
+        setting: os.path.join(base, options[name]) for name, setting in _PATHS.items() if name in options
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from anabranch.clients.extras import optional_module
@@ -12,32 +12,41 @@ from anabranch.errors import AnabranchError
 #: How long a broker may take to answer, in seconds.
 TIMEOUT = 30.0
 
-#: The options of a connection; `server` is host:port.
-OPTIONS = ("server", "client_id", "username", "password", "tls", "ca_file", "keepalive")
-
 #: How many messages may wait for an acknowledgement.
 _IN_FLIGHT = 200
 
 
-def new_client(settings: Mapping[str, object], **arguments: Any) -> Any:
+def new_client(settings: Mapping[str, str], **arguments: Any) -> Any:
     """A client with the settings that is not connected; the other arguments are those of paho's `Client`."""
     mqtt = optional_module("paho.mqtt.client")
-    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=str(settings.get("client_id", "")), **arguments)
+    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=settings.get("client_id", ""), **arguments)
     if "username" in settings:
-        client.username_pw_set(str(settings["username"]), str(settings.get("password", "")))
-    if settings.get("tls") or "ca_file" in settings:
+        client.username_pw_set(settings["username"], settings.get("password", ""))
+    if settings.get("tls") == "true" or "ca_file" in settings:
         client.tls_set(ca_certs=settings.get("ca_file"))
     return client
 
 
-def connect(client: Any, settings: Mapping[str, object]) -> None:
-    """Connect a client and start its thread; returns when the broker has accepted the connection."""
-    server = str(settings["server"])
+def connect(
+    client: Any, settings: Mapping[str, str], accepted: Callable[[bool], None] = lambda has_session: None
+) -> None:
+    """Connect a client and start its thread; returns when the broker has accepted the connection.
+
+    `accepted` is called after each connection, also when a lost one was restored; its argument says whether the broker
+    has kept the session of the client.
+    """
+    server = settings["server"]
     host, _, port = server.partition(":")
     answers: list[Any] = []
-    client.on_connect = lambda client, data, flags, reason, properties: answers.append(reason)
+
+    def connected(client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if not reason.is_failure:
+            accepted(flags.session_present)
+        answers.append(reason)
+
+    client.on_connect = connected
     try:
-        client.connect(host, int(port or 1883), int(str(settings.get("keepalive", 60))))
+        client.connect(host, int(port or 1883), int(settings.get("keepalive", "60")))
     except (OSError, ValueError) as error:
         raise AnabranchError(f"MQTT: {server} cannot be reached: {error}") from error
     client.loop_start()
@@ -53,7 +62,7 @@ def connect(client: Any, settings: Mapping[str, object]) -> None:
 class MqttSender:
     """Publishes messages with QoS 1: each arrives at least once."""
 
-    def __init__(self, settings: Mapping[str, object]) -> None:
+    def __init__(self, settings: Mapping[str, str]) -> None:
         self._client = new_client(settings)
         self._client.max_inflight_messages_set(_IN_FLIGHT)
         #: How many messages the broker has acknowledged.

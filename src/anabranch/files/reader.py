@@ -24,17 +24,21 @@ class UnreadableFile(Exception):
     """A file that no later attempt can read: the reason, to be read after the name of the file."""
 
 
-class FileReader(Protocol):
-    """How the files of an input are read."""
-
-    def tasks(self, paths: Sequence[str], n_cores: int) -> pa.Table:
-        """Tasks of a batch run of about the same size, several per core; the column `path` is that of the file."""
+class TaskReader(Protocol):
+    """How the rows of a task are read."""
 
     def tables(self, task: dict[str, Any], layout: Layout) -> Iterator[tuple[pa.Table, pa.Table]]:
         """The rows of a task, or of a file if the task has no more than its path, and a QUARANTINE table of the others.
 
         Tables have at most about ROWS_AT_ONCE rows. Raises `UnreadableFile`, perhaps after some tables.
         """
+
+
+class FileReader(TaskReader, Protocol):
+    """How the files of an input are read."""
+
+    def tasks(self, paths: Sequence[str], n_cores: int) -> pa.Table:
+        """Tasks of a batch run of about the same size, several per core; the column `path` is that of the file."""
 
 
 def plain_path(path: str) -> str:

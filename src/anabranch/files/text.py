@@ -61,10 +61,10 @@ class TextReader:
             if data:
                 held.append(read_block(data, self.lines, layout.name))
             if sum(rows.num_rows for rows, _ in held) >= ROWS_AT_ONCE:
-                yield _joined(held, layout)
+                yield joined(held, layout)
                 held = []
         if held:
-            yield _joined(held, layout)
+            yield joined(held, layout)
 
     def _blocks(self, path: str, start: int | None, stop: int | None) -> Iterator[bytes]:
         """The blocks of a task without the header, which is checked."""
@@ -90,7 +90,7 @@ class TextReader:
 _HEADER = re.compile(rb"(?:[\x00-\x20]*[\r\n])?([^\r\n]*)(?:\r\n|\r|\n)?")
 
 
-def _joined(parts: Sequence[tuple[pa.Table, pa.Table]], layout: Layout) -> tuple[pa.Table, pa.Table]:
+def joined(parts: Sequence[tuple[pa.Table, pa.Table]], layout: Layout) -> tuple[pa.Table, pa.Table]:
     """The rows of several blocks with the columns of the layout; text columns as codes, as from Parquet files."""
     table = pa.concat_tables([rows for rows, _ in parts])
     for index, name in enumerate(layout.source_columns):
@@ -104,6 +104,15 @@ def _joined(parts: Sequence[tuple[pa.Table, pa.Table]], layout: Layout) -> tuple
 def read_block(data: bytes, lines: LineFormat, stream: str) -> tuple[pa.Table, pa.Table]:
     """The rows of a block of whole lines, and a QUARANTINE table of the lines that cannot be read."""
     data = data if data.endswith(b"\n") else data + b"\n"
+    table, split, undecided = plain_rows(data, lines)
+    if not undecided.any():
+        return table, QUARANTINE.empty_table()
+    rows, rejected = _read_one_by_one(data, split, np.flatnonzero(undecided), lines, stream)
+    return pa.concat_tables([table.filter(pa.array(~undecided)), table_of(rows, table.schema)]), rejected
+
+
+def plain_rows(data: bytes, lines: LineFormat) -> tuple[pa.Table, Split, Bools]:
+    """A row for each line of a block that is not blank, its lines, and which of the rows are not known."""
     view = np.frombuffer(data, np.uint8)
     split = lines.split(view)
     n_lines = split.n_lines
@@ -118,11 +127,7 @@ def read_block(data: bytes, lines: LineFormat, stream: str) -> tuple[pa.Table, p
             columns.append(column)
             undecided |= unknown
     schema = pa.schema([*zip(lines.columns.names, map(ARROW_TYPES.get, lines.columns.types), strict=True)])
-    table = pa.table(columns, schema=schema)
-    if not undecided.any():
-        return table, QUARANTINE.empty_table()
-    rows, rejected = _read_one_by_one(data, split, np.flatnonzero(undecided), lines, stream)
-    return pa.concat_tables([table.filter(pa.array(~undecided)), _table(rows, schema)]), rejected
+    return pa.table(columns, schema=schema), split, undecided
 
 
 def _not_text(data: bytes, split: Split) -> Bools:
@@ -197,6 +202,7 @@ def _read_one_by_one(
     return rows, pa.concat_tables(rejected)
 
 
-def _table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
+def table_of(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
+    """Rows as a table."""
     columns = [pa.array([row[index] for row in rows], field.type) for index, field in enumerate(schema)]
     return pa.table(columns, schema=schema)

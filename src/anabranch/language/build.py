@@ -14,6 +14,8 @@ from anabranch.language import limits, nodes
 from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
 from anabranch.language.names import quoted
 
+Options = tuple[nodes.Option, ...]
+
 
 class StatementBuilder(QueryBuilder):
     """The grammar rules of statements; `build` turns one parse tree into one statement."""
@@ -200,13 +202,25 @@ class StatementBuilder(QueryBuilder):
     def source(self, span: Span, source: nodes.Source) -> Clause:
         return Clause("FROM", {"source": source}, span)
 
-    def file_source(self, span: Span, path: Token, *options: nodes.Option | None) -> nodes.FileSource:
-        return nodes.FileSource(path.value, tuple(option for option in options if option), span=span)
+    def file_source(
+        self, span: Span, path: Token, _word: Token | None, name: Token | None, options: Options | None
+    ) -> nodes.FileSource:
+        return nodes.FileSource(path.value, options or (), name and name.value.lower(), span=span)
 
-    def option(self, span: Span, *parts: Any) -> nodes.Option:
-        *names, _equal, value = parts
+    def connector_source(
+        self, span: Span, connector: str, address: Token, options: Options | None
+    ) -> nodes.ConnectorSource:
+        return nodes.ConnectorSource(connector, address.value, options or (), span=span)
+
+    def connector(self, span: Span, word: Token) -> str:
+        return str(word.value).upper()
+
+    def options(self, span: Span, *options: nodes.Option) -> Options:
+        return options
+
+    def option(self, span: Span, name: Token, _equal: Token, value: Any) -> nodes.Option:
         plain_value: Any = value.value if isinstance(value, nodes.Literal) else value
-        return nodes.Option(".".join(name.value for name in names), plain_value, span=span)
+        return nodes.Option(name.value, plain_value, span=span)
 
     def table_source(self, span: Span, *parts: Token) -> nodes.TableSource:
         return nodes.TableSource(".".join(quoted(part.value) for part in parts), span=span)
@@ -267,12 +281,11 @@ class StatementBuilder(QueryBuilder):
             clause_spans=body.clause_spans,
         )  # fmt: skip
 
-    def target(self, span: Span, system: Token, name: Token, *options: nodes.Option | None) -> nodes.Target:
-        given = tuple(option for option in options if option)
-        return nodes.Target(system.value.upper(), name.value, given, span=span)
+    def target(self, span: Span, system: Token, name: Token, options: Options | None) -> nodes.Target:
+        return nodes.Target(system.value.upper(), name.value, options or (), span=span)
 
-    def folder_target(self, span: Span, path: Token, file_format: Token | None) -> nodes.Target:
-        return nodes.Target(None, path.value, (), file_format and file_format.value.lower(), span=span)
+    def folder_target(self, span: Span, path: Token, _word: Token | None, name: Token | None) -> nodes.Target:
+        return nodes.Target(None, path.value, (), name and name.value.lower(), span=span)
 
     def bare_query(self, span: Span, query: tuple[nodes.QueryBody, QueryFields]) -> nodes.CreateQuery:
         body, fields = query

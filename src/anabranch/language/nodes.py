@@ -200,9 +200,22 @@ class Option(Node):
 
 @dataclass(frozen=True, slots=True)
 class FileSource(Node):
-    """`FROM 'path' OPTIONS (...)`."""
+    """`FROM 'path' FORMAT parquet OPTIONS (...)`; `format` in lower case, None if the extension says it."""
 
     path: str
+    options: tuple[Option, ...] = ()
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorSource(Node):
+    """`FROM KAFKA 'topic' OPTIONS (...)`; `connector` in upper case, SOURCE for a source of Spark.
+
+    `address` says what is read: a topic, or the name of a source.
+    """
+
+    connector: str
+    address: str
     options: tuple[Option, ...] = ()
 
 
@@ -261,7 +274,7 @@ class SegmentedSource(Node):
 #: Sources whose rows are derived from the rows of another stream.
 DerivedSource = InferredSource | PredictedSource | SegmentedSource
 
-Source = FileSource | TableSource | QuerySource | DerivedSource
+Source = FileSource | ConnectorSource | TableSource | QuerySource | DerivedSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,7 @@ def _parse_statement(
 _TERMINAL_OF_KIND = {
     "name": "NAME", "number": "NUMBER", "string": "STRING", "comparator": "COMPARATOR",
     "kleene_open": "KLEENE_OPEN", "kleene_close": "KLEENE_CLOSE", "own_within": "OWN_WITHIN",
+    "file_format": "FILE_FORMAT",
 }  # fmt: skip
 
 

@@ -59,7 +59,7 @@ class Token:
     """One word, number, string or symbol.
 
     `kind` is `word`, `name` (quoted: never a keyword), `number`, `string`, `comparator`, `kleene_open`,
-    `kleene_close`, `own_within` or `symbol`; `text` is the token as written, `value` is its meaning.
+    `kleene_close`, `own_within`, `file_format` or `symbol`; `text` is the token as written, `value` is its meaning.
     """
 
     kind: str
@@ -162,7 +162,7 @@ class _Scanner:
             self.check_size(statement.tokens)
             if statement.is_valid:
                 self.check_brackets(statement.tokens)
-            statement.tokens = _with_windows(_with_kleene(statement.tokens))
+            statement.tokens = _with_file_formats(_with_windows(_with_kleene(statement.tokens)))
         if statement.tokens or not statement.is_valid:
             yield statement
         self.statement = Statement()
@@ -367,4 +367,18 @@ def _with_windows(tokens: list[Token]) -> list[Token]:
             after += after < len(tokens) and WORD_CLASSES.get(tokens[after].text.upper()) == "UNIT"
             if after > index + 1 and after < len(tokens) and tokens[after].text.upper() in ("AND", "OR", ")"):
                 result[index] = Token("own_within", token.text, token.value, token.start, token.end)
+    return result
+
+
+def _with_file_formats(tokens: list[Token]) -> list[Token]:
+    """Replace the FORMAT between an address and a word, `FROM 'lake/' FORMAT parquet`, by a token of its own.
+
+    The clause FORMAT, which may also follow an address, has a string. The LALR grammar cannot look that far ahead.
+    """
+    result = list(tokens)
+    for index, token in enumerate(tokens[1:-1], 1):
+        if token.kind == "word" and token.text.upper() == "FORMAT":
+            before, after = tokens[index - 1], tokens[index + 1]
+            if before.kind == "string" and after.kind in ("word", "name"):
+                result[index] = Token("file_format", token.text, token.value, token.start, token.end)
     return result

@@ -18,7 +18,7 @@ _TERMINAL_NAMES = {
     "STAR": "an operator", "SLASH": "an operator", "PERCENT": "an operator",
     "IN": "", "IS": "", "BETWEEN": "",
     "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "COMMA": "a comma", "DOT": "a dot", "VBAR": "|", "BANG": "!",
-    "KLEENE_OPEN": "<", "KLEENE_CLOSE": ">", "OWN_WITHIN": "", "$END": ";",
+    "KLEENE_OPEN": "<", "KLEENE_CLOSE": ">", "OWN_WITHIN": "", "FILE_FORMAT": "FORMAT", "$END": ";",
     "GROUP": "GROUP BY", "IDLE": "IDLE AFTER", "MAX": "MAX AHEAD", "INFERRED": "INFERRED FROM",
     "PREDICTED": "PREDICTED FROM", "AT": "AT LEAST", "CALIBRATED": "CALIBRATED BY",
     "PRECEDED": "PRECEDED BY", "MET": "MET BY", "OVERLAPPED": "OVERLAPPED BY", "STARTED": "STARTED BY",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -181,10 +181,16 @@ def _option(node: nodes.Option) -> str:
 
 @unparse.register
 def _file_source(node: nodes.FileSource) -> str:
-    return f"FROM {string(node.path)}{_options(node.options)}"
+    file_format = f" FORMAT {quoted(node.format)}" if node.format else ""
+    return f"FROM {string(node.path)}{file_format}{_options(node.options)}"
 
 
-def _options(options: tuple[nodes.Option, ...]) -> str:
+@unparse.register
+def _connector_source(node: nodes.ConnectorSource) -> str:
+    return f"FROM {node.connector} {string(node.address)}{_options(node.options)}"
+
+
+def _options(options: Sequence[nodes.Option]) -> str:
     return f" OPTIONS ({joined(options)})" if options else ""
 
 

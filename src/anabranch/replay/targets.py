@@ -46,7 +46,7 @@ class FolderTarget:
 class KafkaTarget:
     """Messages of a topic: the rows as JSON, with a column as the key."""
 
-    def __init__(self, archive: Archive, topic: str, settings: Mapping[str, object], key: str | None) -> None:
+    def __init__(self, archive: Archive, topic: str, settings: Mapping[str, str], key: str | None) -> None:
         self._archive, self._topic, self._key = archive, topic, key
         self._sender = KafkaSender(settings)
 
@@ -69,7 +69,7 @@ class KafkaTarget:
 class MqttTarget:
     """Messages of a topic: the rows as JSON."""
 
-    def __init__(self, archive: Archive, topic: str, settings: Mapping[str, object]) -> None:
+    def __init__(self, archive: Archive, topic: str, settings: Mapping[str, str]) -> None:
         self._archive, self._topic = archive, topic
         self._sender = MqttSender(settings)
 

@@ -32,6 +32,7 @@ from anabranch.runtime.filters import lower
 from anabranch.runtime.packets import Packing, pack_files, pack_rows, quarantine_unreadable
 from anabranch.runtime.sources.files import FileInput, is_local
 from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
+from anabranch.runtime.sources.topics import MessageInput
 from anabranch.runtime.sources.worker_readers import reader_of
 from anabranch.runtime.spark_mode import parallelism
 from anabranch.transport.checks import QUARANTINE, check_rows
@@ -54,7 +55,7 @@ _SMALL_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The source of a stream or relation: files, or a DataFrame (of a table, of a query, or bound by the user).
+    """The source of a stream or relation: files, a topic, or a DataFrame (of a table, a query, or bound by the user).
 
     `relations` are those that the clauses of the stream use, by lower-case name.
     """
@@ -63,11 +64,14 @@ class Input:
     schema: spark_types.StructType
     files: FileInput | None = None
     frame: DataFrame | None = None
+    topic: MessageInput | None = None
     relations: Mapping[str, Input] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
         """The name of the source in errors."""
+        if self.topic is not None:
+            return f"topic '{self.topic.name}'"
         return f"'{os.path.basename(self.files.path)}'" if self.files else f"the input of {self.entry.name}"
 
     @property
@@ -124,8 +128,8 @@ class Input:
         """How the input is written."""
         types = types_of(self.schema)
         known = {name: types.get(name.lower(), Type.UNKNOWN) for name in self.schema.names if name != CORRUPT}
-        files = self.files
-        return TextFormat(files.format if files else "", known, files.options if files else {})
+        source = self.files or self.topic
+        return TextFormat(source.format if source else "", known, source.options if source else {})
 
     def n_rows(self) -> int:
         """The number of existing rows, readable or not."""
@@ -155,6 +159,8 @@ class Input:
         if self.files is not None and reader is not None:
             tasks = reader.tasks(self.files.paths(), parallelism(spark))
             return Feed(spark.createDataFrame(tasks), pack_files(packing, reader))
+        if self.topic is not None:
+            return self._topic_feed(self.topic, spark.createDataFrame(self.topic.tasks()), packing)
         return self._row_feed(self._rows_now(), packing)
 
     def live_feed(self, packing: Packing, max_files: int | None) -> Feed:
@@ -162,8 +168,14 @@ class Input:
         reader = self._reader(packing)
         if self.files is not None and reader is not None:
             return Feed(self.files.stream_paths(max_files), pack_files(packing, reader))
+        if self.topic is not None:
+            return self._topic_feed(self.topic, self.topic.stream_tasks(), packing)
         frame = self.files.stream(self.schema, max_files) if self.files is not None else self._bound_frame()
         return self._row_feed(frame, packing)
+
+    def _topic_feed(self, topic: MessageInput, tasks: DataFrame, packing: Packing) -> Feed:
+        columns = self._spelling(packing.job.layouts[packing.stream].source_columns)
+        return Feed(tasks, pack_files(packing, topic.reader(list(columns.values()))))
 
     def _row_feed(self, frame: DataFrame, packing: Packing) -> Feed:
         layout = packing.job.layouts[packing.stream]
@@ -228,6 +240,8 @@ class Input:
         return frame.select(*chosen, *([corrupt] if corrupt else [])), names, corrupt
 
     def _rows_now(self) -> DataFrame:
+        if self.topic is not None:
+            return self.topic.batch()
         return self.files.batch(self.schema) if self.files is not None else self._bound_frame()
 
     def _bound_frame(self) -> DataFrame:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from anabranch.arrays import BEGINNING
 from anabranch.errors import DataError
-from anabranch.files.reader import ROWS_AT_ONCE, FileReader, UnreadableFile
+from anabranch.files.reader import ROWS_AT_ONCE, TaskReader, UnreadableFile
 from anabranch.transport import state
 from anabranch.transport.checks import QUARANTINE, UNREADABLE, quarantine
 from anabranch.transport.job import Job
@@ -107,8 +107,8 @@ def _pack_rows(packing: Packing, names, corrupt, batches):
         yield from packing.packet_rows(table.select(list(names.values())).rename_columns(list(names)), unreadable)
 
 
-def pack_files(packing: Packing, reader: FileReader) -> Stage:
-    """A stage that gets paths of files, perhaps with a part of each, and reads and packs their rows."""
+def pack_files(packing: Packing, reader: TaskReader) -> Stage:
+    """A stage that gets tasks, such as paths of files or ranges of a topic, and reads and packs their rows."""
     return partial(_pack_files, packing, reader)
 
 

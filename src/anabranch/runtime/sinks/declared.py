@@ -13,7 +13,7 @@ from anabranch.runtime.sinks.table import TableTarget
 from anabranch.runtime.sinks.target import AnswerTarget
 from anabranch.runtime.sources.files import resolve
 
-_TARGETS: dict[str, Callable[[str, nodes.Target], AnswerTarget]] = {
+_TARGETS: dict[str, Callable[[str, nodes.Target, str], AnswerTarget]] = {
     "KAFKA": KafkaTarget,
     "MQTT": MqttTarget,
     "POSTGRES": PostgresTarget,
@@ -29,4 +29,4 @@ def declared_target(query: Query, base: str) -> AnswerTarget | None:
         return FolderTarget(resolve(target.name, base), target.format or "parquet")
     if target.system == "TABLE":
         return TableTarget(target)
-    return _TARGETS[target.system](query.name, target)
+    return _TARGETS[target.system](query.name, target, base)

@@ -7,11 +7,12 @@ import json
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.clients.kafka import KafkaSender, Message
+from anabranch.binding.targets import target_options
+from anabranch.clients.kafka import KafkaSender, Message, kafka_settings
 from anabranch.clients.mqtt import MqttSender
 from anabranch.columns.json_rows import json_rows
 from anabranch.language import nodes
-from anabranch.runtime.sinks.target import BATCH_RUN, AnswerWriter, answer_ids, settings_of, without_secrets
+from anabranch.runtime.sinks.target import BATCH_RUN, AnswerWriter, answer_ids, without_secrets
 
 
 class KafkaTarget:
@@ -20,8 +21,8 @@ class KafkaTarget:
     A micro-batch is one transaction. If it is repeated after a failure, the same messages follow with the same keys.
     """
 
-    def __init__(self, query: str, target: nodes.Target) -> None:
-        self._query, self._target = query, target
+    def __init__(self, query: str, target: nodes.Target, base: str) -> None:
+        self._query, self._target, self._base = query, target, base
 
     def open(self, owner: str) -> AnswerWriter:
         """The writer of a stream."""
@@ -38,9 +39,9 @@ class KafkaTarget:
         return self._sender(f"anabranch-{owner}-{self._query}")
 
     def _sender(self, transactional_id: str | None) -> KafkaSender:
-        settings = settings_of(self._target)
-        uses_transactions = settings.pop("transactions", True)
-        return KafkaSender(settings, transactional_id if uses_transactions else None)
+        options = target_options(self._target)
+        uses_transactions = options.get("transactions") != "false"
+        return KafkaSender(kafka_settings(options, self._base), transactional_id if uses_transactions else None)
 
     def messages(self, run: str, answers: pa.Table, batch: int) -> list[Message]:
         """The messages of a micro-batch."""
@@ -76,13 +77,13 @@ class _KafkaWriter:
 class MqttTarget:
     """A topic. The payload is the answer with its id, as `_id`. QoS 1: each arrives at least once."""
 
-    def __init__(self, query: str, target: nodes.Target) -> None:
+    def __init__(self, query: str, target: nodes.Target, base: str) -> None:
         self._query, self._target = query, target
 
     def open(self, owner: str) -> AnswerWriter:
         """The writer of a stream."""
         with without_secrets(self._target):
-            MqttSender(settings_of(self._target)).close()
+            MqttSender(target_options(self._target)).close()
         return _MqttWriter(self._query, self._target, owner)
 
     def write_whole(self, answers: DataFrame) -> None:
@@ -104,7 +105,7 @@ class _MqttWriter:
         # Every answer has columns, so a comma follows.
         payloads = [f'{{"_id":{json.dumps(id_)},{row[1:]}'.encode() for row, id_ in zip(rows, ids, strict=True)]
         with without_secrets(self._target):
-            sender = MqttSender(settings_of(self._target))
+            sender = MqttSender(target_options(self._target))
             try:
                 sender.send(self._target.name, payloads)
             finally:

@@ -13,11 +13,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.binding.targets import target_options
 from anabranch.clients.extras import optional_module
 from anabranch.columns.json_rows import json_rows, json_text
 from anabranch.errors import AnabranchError, DataError
 from anabranch.language import nodes
-from anabranch.runtime.sinks.target import BATCH_RUN, AnswerWriter, answer_ids, settings_of, without_secrets
+from anabranch.runtime.sinks.target import BATCH_RUN, AnswerWriter, answer_ids, without_secrets
 
 #: The table with the last micro-batch of every stream, in the schema of the answers.
 BATCHES = "anabranch_batches"
@@ -34,7 +35,7 @@ _OWN_COLUMNS = {
 class PostgresTarget:
     """A table, which is created if it does not exist."""
 
-    def __init__(self, query: str, target: nodes.Target) -> None:
+    def __init__(self, query: str, target: nodes.Target, base: str) -> None:
         self._query, self._target = query, target
 
     def open(self, owner: str) -> AnswerWriter:
@@ -65,7 +66,7 @@ class PostgresTarget:
         with without_secrets(self._target):
             psycopg = optional_module("psycopg")
             try:
-                with psycopg.connect(**settings_of(self._target)) as connection:
+                with psycopg.connect(**target_options(self._target)) as connection:
                     yield connection
             except psycopg.Error as error:
                 lines = str(error).splitlines() or [type(error).__name__]

@@ -12,7 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.binding.secrets import Value, redacted, resolve
+from anabranch.binding.secrets import redacted
 from anabranch.errors import AnabranchError
 from anabranch.language import nodes
 from anabranch.runtime.streaming import Sink
@@ -66,11 +66,6 @@ def answer_ids(query: str, run: str, batch: int, rows: Sequence[str]) -> list[st
         ids.append(hashlib.sha256(text.encode()).hexdigest()[:32])
         seen[row] += 1
     return ids
-
-
-def settings_of(target: nodes.Target) -> dict[str, Value]:
-    """The options of a target, with its secrets from the environment."""
-    return resolve(target.options, os.environ)
 
 
 @contextmanager

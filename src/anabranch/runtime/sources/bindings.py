@@ -22,8 +22,11 @@ from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input
 from anabranch.runtime.sources.files import FileInput, is_local, missing_file, resolve
 from anabranch.runtime.sources.local_rows import LocalRows, local_rows
+from anabranch.runtime.sources.mqtt import MqttInput
 from anabranch.runtime.sources.schema import CORRUPT, types_of, with_fields
 from anabranch.runtime.sources.sizes import SHORT_RUN_BYTES, total_bytes
+from anabranch.runtime.sources.spark_sources import open_source
+from anabranch.runtime.sources.topics import MessageInput, TopicInput
 from anabranch.runtime.sources.unchanged import UnchangedFiles
 
 
@@ -100,6 +103,8 @@ class Bindings:
             saved = checkpoint.schema(name) if checkpoint else None
             schema = saved or self._unchanged.read(files, entry, lambda: files.schema(needed, self._optional(entry)))
             return Input(entry, schema, files=files, relations=relations)
+        if isinstance(source, nodes.ConnectorSource):
+            return replace(self._open_connector(entry, source, checkpoint), relations=relations)
         if isinstance(source, nodes.TableSource):
             return replace(self._open_table(entry, source, live=checkpoint is not None), relations=relations)
         if isinstance(source, nodes.QuerySource):
@@ -150,7 +155,7 @@ class Bindings:
             source = None if entry is None else entry.source
             if name.lower() in self._paths:
                 source = nodes.FileSource(self._paths[name.lower()])
-            if isinstance(source, nodes.TableSource):
+            if isinstance(source, nodes.TableSource | nodes.ConnectorSource):
                 return False
             if isinstance(source, nodes.FileSource):
                 paths.append(resolve(source.path, self.folders[name.lower()]))
@@ -205,6 +210,21 @@ class Bindings:
             raise NotYetBuilt([Finding("not-yet-built", message, "use a file or a table", source.span)])
         frame = with_fields(self._run(source.name))
         return Input(entry, frame.schema, frame=frame)
+
+    def _open_connector(
+        self, entry: Stream | Relation, source: nodes.ConnectorSource, checkpoint: Checkpoint | None
+    ) -> Input:
+        name = entry.name.lower()
+        if source.connector == "SOURCE":
+            live = checkpoint is not None and isinstance(entry, Stream)
+            frame = open_source(self._spark(), source, live, checkpoint.schema(name) if checkpoint else None)
+            return Input(entry, frame.schema, frame=frame)
+        topic: MessageInput
+        if source.connector == "MQTT":
+            topic = MqttInput(self._spark(), entry, source, self.folders[name], self._needed(entry), checkpoint)
+        else:
+            topic = TopicInput(self._spark(), entry, source, self.folders[name], self._needed(entry))
+        return Input(entry, topic.schema, topic=topic)
 
     def _open_table(self, entry: Stream | Relation, source: nodes.TableSource, live: bool) -> Input:
         spark = self._spark()

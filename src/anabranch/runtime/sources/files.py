@@ -20,12 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_type
 
-from anabranch.binding.file_options import check_options, extension_format
+from anabranch.binding.file_options import FORMATS, check_options, extension_format
 from anabranch.binding.reading import source_name
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.language import nodes
-from anabranch.language.findings import Findings
+from anabranch.language.findings import Findings, listed
 from anabranch.language.types import Type
 from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES, types_of
 
@@ -100,9 +100,10 @@ class FileInput:
         missing = missing_file(source, base)
         if missing is not None:
             raise WorkbookError([missing])
-        kind = format_of(self.path)
+        kind = source.format or format_of(self.path)
         if kind is None:
-            raise self._wrong(f"the format of '{source.path}' is unknown", "use .parquet, .csv, .json or .jsonl")
+            hint = f"use .parquet, .csv, .json or .jsonl, or write FORMAT {listed(FORMATS)} behind the path"
+            raise self._wrong(f"the format of '{source.path}' is unknown", hint)
         self.format = kind
         # The format of a folder is that of its files, which a check without data does not see.
         findings = Findings()

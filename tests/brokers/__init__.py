@@ -1,0 +1,1 @@
+"""Brokers of messages for tests: processes of their own, which are reached over TCP."""
