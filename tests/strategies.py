@@ -117,8 +117,14 @@ joins = st.one_of(
     st.builds(nodes.Join, names, on=expressions(max_leaves=4), left=st.booleans()),
 )
 options = st.builds(nodes.Option, names, st.one_of(numbers, strings, st.booleans()))
+targets = st.one_of(
+    st.builds(nodes.Target, upper_words, strings, several(options, 0)),
+    st.builds(nodes.Target, st.none(), strings, format=maybe(names.map(str.lower))),
+)
 file_sources = st.builds(nodes.FileSource, strings, several(options, 0), maybe(names.map(str.lower)))
-connector_sources = st.builds(nodes.ConnectorSource, st.sampled_from(("KAFKA", "SOURCE")), strings, several(options, 0))
+connector_sources = st.builds(
+    nodes.ConnectorSource, st.sampled_from(("KAFKA", "MQTT", "SOURCE")), strings, several(options, 0)
+)
 table_sources = st.builds(nodes.TableSource, several(names).map(lambda parts: ".".join(quoted(part) for part in parts)))
 query_sources = st.builds(nodes.QuerySource, names)
 inferred_sources = st.builds(
@@ -292,7 +298,15 @@ def queries() -> st.SearchStrategy[Any]:
 def statements() -> st.SearchStrategy[Any]:
     """A statement of any kind."""
     create_queries = st.builds(
-        nodes.CreateQuery, names, queries(), maybe(numbers), maybe(strings), st.booleans(), maybe(pers), maybe(limits)
+        nodes.CreateQuery,
+        names,
+        queries(),
+        maybe(numbers),
+        maybe(strings),
+        st.booleans(),
+        maybe(pers),
+        maybe(limits),
+        maybe(targets),
     )
     return st.one_of(create_streams(), create_relations, create_queries)
 

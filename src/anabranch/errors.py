@@ -70,6 +70,10 @@ class Finding:
         return f"  {excerpt}\n  {' ' * (self.span.column - 1 - start)}{'^' * min(width, 60)}"
 
 
+#: The code of findings about secrets that are written in a workbook.
+LITERAL_SECRET = "secret"  # noqa: S105
+
+
 class AnabranchError(Exception):
     """Base class of all errors that Anabranch raises on purpose."""
 
@@ -92,10 +96,13 @@ class WorkbookError(AnabranchError):
         return [finding.line(self.file) for finding in self.findings]
 
     def report(self) -> str:
-        """Every finding with its marked source line, for a terminal."""
+        """Every finding with its marked source line, for a terminal. Lines with a secret are not shown."""
         blocks = []
+        spans = [finding.span for finding in self.findings if finding.code == LITERAL_SECRET and finding.span]
+        secret_lines = {line for span in spans for line in range(span.line, span.end_line + 1)}
         for finding in self.findings:
-            marked = finding.marked(self.text)
+            is_secret = finding.span is not None and finding.span.line in secret_lines
+            marked = "" if is_secret else finding.marked(self.text)
             blocks.append(finding.line(self.file) + (f"\n{marked}" if marked else ""))
         return "\n".join(blocks)
 

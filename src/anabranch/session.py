@@ -33,8 +33,10 @@ from anabranch.runtime import estimates, execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.runs import Runs
-from anabranch.runtime.sinks.files import AnswerFiles
+from anabranch.runtime.sinks.declared import declared_target
+from anabranch.runtime.sinks.files import FolderTarget, to_quarantine
 from anabranch.runtime.sinks.function import to_function
+from anabranch.runtime.sinks.target import AnswerTarget, to_targets
 from anabranch.runtime.sources.files import local_folder
 from anabranch.runtime.sources.local_rows import local_table
 from anabranch.runtime.spark import make_session
@@ -297,6 +299,20 @@ class Session:
             run = execution.run_batch(self.spark, resolved.job, resolved.sources, self._partitions, strict, counter)
         return self._runs.add_group(queries, run, resolved)
 
+    def deliver(self, name: str, answers: DataFrame | None = None) -> None:
+        """Write answers of a batch run to the target that their query declares (`TO ...`).
+
+        `answers` are those of `run` or `run_all`; without them, the query is run.
+        """
+        query = self.catalog.require_query(name)
+        target = self._declared_target(query)
+        if target is None:
+            raise AnabranchError(f"{query.name} has no target; write CREATE QUERY {query.name} TO ...")
+        target.write_whole(self.run(name) if answers is None else answers)
+
+    def _declared_target(self, query: Query) -> AnswerTarget | None:
+        return declared_target(query, self._workspace.bindings.folders[query.name.lower()])
+
     def release(self) -> None:
         """Remove the answers that `run_all` has cached."""
         self._runs.release()
@@ -431,7 +447,8 @@ class Session:
         checkpoint : str
             Checkpoint folder; a restarted stream resumes from it.
         output : str, optional
-            Folder for the answers, one file per micro-batch. Quarantined rows go to `_quarantine` next to it.
+            Folder for the answers, one file per micro-batch. Quarantined rows go to `_quarantine` next to it. The
+            default is the target that the query declares (`TO ...`); quarantined rows then go to the checkpoint.
         file_format : 'parquet', 'csv' or 'json'
         foreach_batch : callable, optional
             Called with the answers of each micro-batch and its number, instead of `output`. After a failure it is
@@ -445,17 +462,17 @@ class Session:
         max_answers : int, optional
             How many answers the query may have in one step of a bucket; overrides that of the session.
         """
-        if (output is None) == (foreach_batch is None):
-            raise AnabranchError("start takes either an output folder or a foreach_batch function")
-        sink = to_function(foreach_batch) if foreach_batch else AnswerFiles([str(output)], file_format)
         queries = [self.catalog.require_query(name)]
+        if output is not None and foreach_batch is not None:
+            raise AnabranchError("start takes either an output folder or a foreach_batch function")
+        sink = to_function(foreach_batch) if foreach_batch else self._sink(queries, checkpoint, [output], file_format)
         return self._start(queries, checkpoint, sink, trigger, max_files, strict, max_answers)
 
     def start_together(
         self,
         names: Sequence[str],
         checkpoint: str,
-        outputs: Sequence[str],
+        outputs: Sequence[str | None],
         file_format: str = "parquet",
         trigger: dict[str, Any] | None = None,
         max_files: int | None = None,
@@ -463,6 +480,8 @@ class Session:
         max_answers: int | None = None,
     ) -> StreamingQuery:
         """Start a group of queries that share one pass over their streams (see `groups`), each with its output folder.
+
+        The output of a query that declares its target (`TO ...`) is None.
 
         They share a checkpoint. A later start may have other queries of the group: one that is missing is removed, and
         a new one sees the events that are newer than all rows read before. Quarantined rows are written once, next to
@@ -473,8 +492,23 @@ class Session:
             raise AnabranchError(f"{', '.join(names)} cannot share a pass; start each of Session.groups by itself")
         if len(outputs) != len(queries):
             raise AnabranchError(f"{len(queries)} queries have {len(outputs)} output folders; pass one for each query")
-        sink = AnswerFiles(outputs, file_format)
+        sink = self._sink(queries, checkpoint, outputs, file_format)
         return self._start(queries, checkpoint, sink, trigger, max_files, strict, max_answers)
+
+    def _sink(
+        self, queries: Sequence[Query], checkpoint: str, folders: Sequence[str | None], file_format: str
+    ) -> streaming.Output:
+        """The output of a stream: a folder or the declared target for each query."""
+        targets: list[AnswerTarget] = []
+        for query, folder in zip(queries, folders, strict=True):
+            declared = self._declared_target(query)
+            if folder is not None and declared is not None:
+                raise AnabranchError(f"{query.name} declares its target; start it without an output folder")
+            if folder is None and declared is None:
+                raise AnabranchError(f"{query.name} needs an output folder, a foreach_batch function or a target (TO)")
+            targets.append(declared or FolderTarget(str(folder), file_format))
+        folder, name = os.path.split(os.path.abspath(folders[0] or os.path.join(checkpoint, queries[0].name)))
+        return to_targets(targets, to_quarantine(os.path.join(folder, "_quarantine", name)))
 
     def _start(
         self, queries: Sequence[Query], folder: str, output: streaming.Output, trigger: dict[str, Any] | None,

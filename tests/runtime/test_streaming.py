@@ -331,7 +331,7 @@ def test_a_batch_dataframe_cannot_be_started(spark: SparkSession, tmp_path: Path
 def test_start_needs_one_kind_of_output_and_a_known_format(spark: SparkSession, tmp_path: Path) -> None:
     office = Office(spark, tmp_path)
     office.add("1", *ROWS)
-    with pytest.raises(AnabranchError, match="either an output folder or a foreach_batch function"):
+    with pytest.raises(AnabranchError, match="coffee needs an output folder, a foreach_batch function or a target"):
         office.session.start("coffee", office.checkpoint)
     with pytest.raises(AnabranchError, match="there is no format excel; there are parquet, csv, json"):
         office.process_files(file_format="excel")

@@ -13,6 +13,7 @@ from anabranch.binding.derived_streams import check_derived, report_missing
 from anabranch.binding.message_columns import METADATA, check_messages
 from anabranch.binding.query_binder import QueryBinder
 from anabranch.binding.reading import bind_reading, has_reading
+from anabranch.binding.targets import check_target
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
@@ -61,6 +62,9 @@ def bind_workbook(workbook: nodes.Workbook, catalog: Catalog, examine: Examine |
         if _INVALID_FOLDER.search(name):
             message = f"answers are written to a folder, but {shown(statement.name)} is not a valid folder name"
             findings.add("not-a-folder", message, statement.span, "use letters, digits and underscores")
+        if isinstance(statement, nodes.CreateQuery) and statement.target is not None:
+            declarations.check_options_once(statement.target.options)
+            check_target(statement.target, findings)
         draft.add(_entry(statement, declarations))
     entries = [draft.entries[name] for name in dict.fromkeys(names)]
     _check_references(entries, draft, findings)

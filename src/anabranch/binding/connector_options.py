@@ -8,22 +8,22 @@ never in a workbook, in `explain` or in a checkpoint.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from anabranch.errors import DataError
+from anabranch.binding.secrets import has_variable, redacted, refuse_literal_secrets, resolve
+from anabranch.errors import DataError, Span
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, did_you_mean, listed, shown
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The values of an option: one of `words`, a whole number of at least `least`, or any text."""
+    """The values of an option: one of `words`, a whole number of at least `least`, TRUE or FALSE, or any text."""
 
     words: tuple[str, ...] = ()
     least: int | None = None
+    is_flag: bool = False
     required: bool = False
     secret: bool = False
 
@@ -32,6 +32,8 @@ class Allowed:
         if self.least is not None:
             is_number = isinstance(value, int) and not isinstance(value, bool) and value >= self.least
             return "" if is_number else f"write a whole number of at least {self.least}"
+        if self.is_flag:
+            return "" if isinstance(value, bool) else "write TRUE or FALSE"
         if not isinstance(value, str) or not value.strip():
             return "write a text in single quotes"
         if self.words and value.lower() not in map(str.lower, self.words):
@@ -50,8 +52,20 @@ _MESSAGE_OPTIONS = {
     "separator": _TEXT,
 }
 
+#: The options of a connection to an MQTT broker.
+MQTT_OPTIONS = {
+    "ca_file": _TEXT,
+    "client_id": _TEXT,
+    "keepalive": Allowed(least=1),
+    "password": Allowed(secret=True),
+    "server": Allowed(required=True),
+    "tls": Allowed(is_flag=True),
+    "username": _TEXT,
+}
+
 #: The options of each connector of this package.
 CONNECTOR_OPTIONS: dict[str, dict[str, Allowed]] = {
+    "MQTT": {**{name: _MESSAGE_OPTIONS[name] for name in ("columns", "format", "separator")}, **MQTT_OPTIONS},
     "KAFKA": {
         **_MESSAGE_OPTIONS,
         "bootstrap_servers": Allowed(required=True),
@@ -84,13 +98,6 @@ _REFUSED = {
 #: Formats of files that this package reads itself.
 _QUARANTINED_FORMATS = ("csv", "json")
 
-_VARIABLE = re.compile(r"\$\{([^\W\d]\w*)\}")
-_SECRET_NAME = re.compile(
-    r"passw|secret|token|credential|jaas|(private|api|sas|account|access)[._]?key(?![._]?(id|location))", re.IGNORECASE
-)
-#: A password in an address: `password=x`, or `user:x@host`.
-_SECRET_VALUE = re.compile(r"passw(or)?d\s*=\s*[\"']?(?!\$\{)[^;&\s\"']|://[^/\s:@]+:(?!\$\{)[^@/\s]+@", re.IGNORECASE)
-
 
 def check_connector(source: nodes.ConnectorSource, findings: Findings) -> None:
     """Report options that a connector does not have or allow, and secrets in the text of the workbook."""
@@ -102,41 +109,50 @@ def check_connector(source: nodes.ConnectorSource, findings: Findings) -> None:
         hint = f"write FROM 'path' FORMAT {source.address.lower()}, which quarantines them"
         findings.add("source", message, source.span, hint)
     allowed = CONNECTOR_OPTIONS.get(source.connector)
-    for option in source.options:
-        if allowed is None:
+    if allowed is None:
+        for option in source.options:
             _check_spark_option(option, findings)
-        else:
-            _check_option(option, allowed, source.connector, findings)
-    stated = {option.name.lower(): option for option in source.options}
+    else:
+        check_named_options(f"FROM {source.connector}", source.options, allowed, source.span, findings)
     if source.connector == "KAFKA":
-        _check_protocol(stated, findings)
-    for name, option_rule in (allowed or {}).items():
-        if option_rule.required and name not in stated:
-            message = f"FROM {source.connector} needs the option {name}"
-            findings.add("option", message, source.span, f"write OPTIONS ({name} = ...)")
+        check_protocol(source.options, findings)
 
 
-def _check_protocol(stated: Mapping[str, nodes.Option], findings: Findings) -> None:
+def check_named_options(
+    what: str, options: Sequence[nodes.Option], allowed: Mapping[str, Allowed], span: Span, findings: Findings
+) -> None:
+    """Report options that are not allowed, that are missing, or that have a wrong value."""
+    for option in options:
+        _check_option(option, allowed, what, findings)
+    stated = {option.name.lower() for option in options}
+    for name, rule in allowed.items():
+        if rule.required and name not in stated:
+            message = f"{what} needs the option {name}"
+            findings.add("option", message, span, f"write OPTIONS ({name} = ...)")
+
+
+def check_protocol(options: Sequence[nodes.Option], findings: Findings) -> None:
     """Report a user or a certificate that the protocol would not use: the broker would be asked without them."""
+    stated = {option.name.lower(): option for option in options}
     protocol = stated.get("security_protocol")
     used = "plaintext" if protocol is None else str(protocol.value).lower()
     for prefix, protocols in (("sasl", "'sasl_ssl' or 'sasl_plaintext'"), ("ssl", "'ssl' or 'sasl_ssl'")):
         option = next((option for name, option in stated.items() if name.startswith(f"{prefix}_")), None)
-        if option is not None and prefix not in used and not _has_variable(used):
+        if option is not None and prefix not in used and not has_variable(used):
             message = f"the option {option.name} has no effect with the protocol {used}"
             findings.add("option", message, option.span, f"write security_protocol = {protocols}")
 
 
-def _check_option(option: nodes.Option, allowed: Mapping[str, Allowed], connector: str, findings: Findings) -> None:
+def _check_option(option: nodes.Option, allowed: Mapping[str, Allowed], what: str, findings: Findings) -> None:
     rule = allowed.get(option.name.lower())
     if rule is None:
-        message = f"FROM {connector} has no option {shown(option.name)}"
+        message = f"{what} has no option {shown(option.name)}"
         hint = did_you_mean(option.name, allowed) or f"the options are {listed(sorted(allowed), 'and')}"
         findings.add("option", message, option.span, hint)
         return
-    _check_secret(option, rule.secret, findings)
+    refuse_literal_secrets(option, findings, rule.secret)
     # What the environment says is checked when the query runs.
-    fault = "" if _has_variable(option.value) else rule.fault(option.value)
+    fault = "" if has_variable(option.value) else rule.fault(option.value)
     if fault:
         findings.add("option", f"the option {option.name} has a wrong value", option.span, fault)
 
@@ -147,21 +163,7 @@ def _check_spark_option(option: nodes.Option, findings: Findings) -> None:
         why = "rows would be lost without a count"
     if why is not None:
         findings.add("option", f"the option {shown(option.name)} is not allowed for an input", option.span, why)
-    _check_secret(option, isinstance(option.value, str) and bool(_SECRET_NAME.search(option.name)), findings)
-
-
-def _check_secret(option: nodes.Option, is_secret: bool, findings: Findings) -> None:
-    """Report a secret that is written in the workbook; the message does not repeat it."""
-    written = is_secret and not _has_variable(option.value)
-    if written or (isinstance(option.value, str) and _SECRET_VALUE.search(option.value)):
-        message = f"the option {shown(option.name)} has a secret in the text of the workbook"
-        variable = re.sub(r"\W", "_", option.name).upper()
-        hint = f"write '${{{variable}}}' in the place of the secret, and set {variable} in the environment"
-        findings.add("secret", message, option.span, hint)
-
-
-def _has_variable(value: object) -> bool:
-    return isinstance(value, str) and _VARIABLE.search(value) is not None
+    refuse_literal_secrets(option, findings)
 
 
 def option_values(source: nodes.ConnectorSource) -> dict[str, str]:
@@ -172,12 +174,17 @@ def option_values(source: nodes.ConnectorSource) -> dict[str, str]:
     DataError
         If the environment lacks a variable, or has a value that the option does not allow.
     """
-    allowed = CONNECTOR_OPTIONS.get(source.connector, {})
+    return checked_values(source.options, CONNECTOR_OPTIONS.get(source.connector, {}))
+
+
+def checked_values(options: Sequence[nodes.Option], allowed: Mapping[str, Allowed]) -> dict[str, str]:
+    """The same for options with these rules."""
+    resolved = resolve(options, os.environ)
     values = {}
-    for option in source.options:
-        value = _VARIABLE.sub(partial(_variable, option.name), _text(option.value))
+    for option in options:
+        value = resolved[option.name]
         rule = allowed.get(option.name.lower())
-        if rule is not None and _has_variable(option.value):
+        if rule is not None and has_variable(option.value):
             read = int(value) if rule.least is not None and value.isdecimal() else value
             if fault := rule.fault(read):
                 raise DataError(f"the environment has a wrong value for the option {option.name}: {fault}")
@@ -187,19 +194,4 @@ def option_values(source: nodes.ConnectorSource) -> dict[str, str]:
 
 def without_secrets(text: str, source: nodes.ConnectorSource) -> str:
     """A text, such as an error of Spark, in which the values from the environment are replaced."""
-    variables = {match for option in source.options for match in _VARIABLE.findall(_text(option.value))}
-    secrets = [os.environ.get(name, "") for name in variables]
-    for secret in sorted({*filter(None, secrets)}, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text
-
-
-def _variable(option: str, match: re.Match[str]) -> str:
-    value = os.environ.get(match[1])
-    if not value:
-        raise DataError(f"the environment has no {match[1]}, which the option {option} needs; set it, and run again")
-    return value
-
-
-def _text(value: str | int | float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return redacted(text, source.options, os.environ)

@@ -23,6 +23,11 @@ METADATA: dict[str, dict[str, Type]] = {
         "message_partition": Type.INTEGER,
         "message_offset": Type.INTEGER,
     },
+    "MQTT": {
+        "message_topic": Type.STRING,
+        "message_timestamp": Type.TIMESTAMP,
+        "message_position": Type.INTEGER,
+    },
 }
 
 #: The options that only one format has.

@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": "Show the class, the plan and the cost of each query.",
     "check": "Parse, bind and analyse a workbook, and report every error.",
     "new": "Write a commented workbook from the columns of a file, and say what was guessed.",
+    "replay": "Play an archive as a live stream by event time: to a folder, a Kafka topic or an MQTT topic.",
     "rows": "Show or write the rows of a stream; those of an inferred or predicted stream are derived.",
     "simulate": "Write the streams, relations, ground truth and workbook of a scenario.",
     "demo": "Simulate an office, a shop, a motorway, roads and an ocean, query them, and compare with the truth.",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anabranch.binding.targets import target_name
 from anabranch.catalog import Query, Stream, title_of
 from anabranch.cli import options
 from anabranch.cli.common import open_workbook, run_without_excessive, runnable_queries, spark_settings
@@ -37,7 +38,8 @@ Output = Annotated[
     typer.Option(
         "--output",
         metavar="DIR|-",
-        help="Write the answers to DIR/<query>/, or to standard output (-). Default: print a table.",
+        help="Write the answers to DIR/<query>/, or to standard output (-). Default: print a table. Those of queries "
+        "that declare a target (TO) are written there.",
     ),
 ]
 Format = Annotated[
@@ -99,7 +101,7 @@ def command(
 
 def check_format(name: str) -> str:
     """The format of files that an option names: JSON lines are what Spark calls JSON. Refuses an unknown one."""
-    from anabranch.runtime.sinks.files import FORMATS
+    from anabranch.binding.targets import FORMATS
 
     if name not in (*FORMATS, "jsonl"):
         raise typer.BadParameter(f"--format is one of {', '.join((*FORMATS, 'jsonl'))}, not {name}")
@@ -128,12 +130,14 @@ class Destination:
     format : of the files or lines
     limit : the maximum number of answers of each query; None for all, or for the usual number in a table
     several : whether more than one query is run
+    uses_targets : whether the answers of a query that declares a target (`TO ...`) go there instead
     """
 
     output: str | None
     format: str
     limit: int | None
     several: bool = False
+    uses_targets: bool = True
 
     @property
     def folder(self) -> str | None:
@@ -151,14 +155,26 @@ class Destination:
             )
         if self.folder is not None:
             for query in queries:
-                check_replaceable(os.path.join(self.folder, query.name))
+                if not self._has_target(query):
+                    check_replaceable(os.path.join(self.folder, query.name))
 
-    def output_of(self, name: str) -> str | None:
-        """Where the answers of a query are: its folder, `-`, or None."""
-        return self.output if self.folder is None else os.path.join(self.folder, name)
+    def output_of(self, query: Query) -> str | None:
+        """Where the answers of a query are: its target, its folder, `-`, or None."""
+        target = query.declaration.target
+        if target is not None and self.uses_targets:
+            return target_name(target)
+        return self.output if self.folder is None else os.path.join(self.folder, query.name)
 
-    def deliver(self, answers, name: str, is_ordered: bool = False) -> pa.Table | list[str] | None:
-        """Write the answers of a query to its folder, or collect those that will be printed.
+    def deliver_answers(self, session: Session, answers, query: Query) -> pa.Table | list[str] | None:
+        """Write the answers of a query to its target or folder, or collect those that will be printed."""
+        is_ordered = query.declaration.limit is not None
+        if not self._has_target(query):
+            return self.deliver(answers, query.name, is_ordered)
+        session.deliver(query.name, answers if self.limit is None else _first(answers, self.limit, is_ordered))
+        return None
+
+    def deliver(self, rows, name: str, is_ordered: bool = False) -> pa.Table | list[str] | None:
+        """Write rows to the folder of this name, or collect those that will be printed.
 
         Those that are ordered (ORDER BY) keep their order.
         """
@@ -167,20 +183,28 @@ class Destination:
 
         limit = SHOWN if self.output is None and self.limit is None else self.limit
         if limit is not None:
-            answers = (answers if is_ordered else answers.orderBy(*_order(answers.columns))).limit(limit)
+            rows = _first(rows, limit, is_ordered)
         elif self.output == STANDARD_OUTPUT and not is_ordered:
             # One task that sorts: a sort over all partitions would run the query twice, to find their bounds.
-            answers = answers.repartition(1).sortWithinPartitions(*_order(answers.columns))
+            rows = rows.repartition(1).sortWithinPartitions(*_order(rows.columns))
         if self.output is None:
-            return answers.toArrow()
+            return rows.toArrow()
         if self.output == STANDARD_OUTPUT:
-            return list(text_lines(answers, self.format, name if self.several else None))
-        write_whole(answers, os.path.join(self.output, name), self.format)
+            return list(text_lines(rows, self.format, name if self.several else None))
+        write_whole(rows, os.path.join(self.output, name), self.format)
         return None
 
+    def _has_target(self, query: Query) -> bool:
+        return self.uses_targets and query.declaration.target is not None
 
-#: A printed table of the first answers.
-TABLE = Destination(None, "parquet", None)
+
+#: A printed table of the first answers, also of queries that declare a target.
+TABLE = Destination(None, "parquet", None, uses_targets=False)
+
+
+def _first(rows, limit: int, is_ordered: bool):
+    """The first rows, by time unless they are ordered."""
+    return (rows if is_ordered else rows.orderBy(*_order(rows.columns))).limit(limit)
 
 
 def _order(columns: list[str]) -> list[str]:
@@ -200,22 +224,20 @@ def run_queries(
     began = time.monotonic()
     with progress(title_of(names), lambda: counter.value):
         answers = session.run_all(names, strict, counter)
-        delivered = {
-            query.name: destination.deliver(answers[query.name], query.name, query.declaration.limit is not None)
-            for query in queries
-        }
+        delivered = {query.name: destination.deliver_answers(session, answers[query.name], query) for query in queries}
     seconds = time.monotonic() - began
     doubts = [_at(report.workbook, stream, doubt) for stream, doubt in session.doubts(names[0])]
     for doubt in doubts:
         say(doubt)
-    for name, rows in delivered.items():
+    for query in queries:
+        name, rows = query.name, delivered[query.name]
         counts = session.counts(name)
         print_delivered(name, rows, counts.answers, destination.limit)
         say(summary_line(name, counts, seconds))
         if not counts.answers and not doubts and counts.read <= MOST_READ_AGAIN:
             for reason in session.absent_values(name):
                 say(f"{name}: {reason}")
-        report.add(name, counts, seconds, destination.output_of(name), doubts)
+        report.add(name, counts, seconds, destination.output_of(query), doubts)
     session.release()
     if counts.quarantined or counts.late:
         report.queries[-len(names)]["quarantine"] = _report_quarantine(session, names[0], destination.folder)

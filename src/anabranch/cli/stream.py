@@ -40,7 +40,12 @@ if TYPE_CHECKING:
 Checkpoint = Annotated[
     str, typer.Option("--checkpoint", metavar="DIR", help="Checkpoint folder; a restarted stream resumes from it.")
 ]
-Output = Annotated[str, typer.Option("--output", metavar="DIR", help="Write the answers to DIR/<query>/.")]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output", metavar="DIR", help="Write the answers of queries that declare no target (TO) to DIR/<query>/."
+    ),
+]
 Once = Annotated[bool, typer.Option("--once", help="Process the existing input, end it, and stop.")]
 MaxFiles = Annotated[
     int | None, typer.Option("--max-files", min=1, help="Maximum number of new files per micro-batch.")
@@ -75,7 +80,7 @@ RestartOption = Annotated[
 def command(
     workbook: options.Workbook,
     checkpoint: Checkpoint,
-    output: Output,
+    output: Output = None,
     once: Once = False,
     input: options.Inputs = None,
     format: options.Format = "parquet",
@@ -98,6 +103,9 @@ def command(
         workbook, input, master, verbose, max_answers=max_answers, settings=spark_settings(conf, packages)
     )
     queries = runnable_queries(session, workbook, query)
+    without_target = [query.name for query in queries if query.declaration.target is None]
+    if output is None and without_target:
+        raise typer.BadParameter(f"{without_target[0]} needs --output DIR, or a target (TO) in the workbook")
 
     groups = [
         _Group(session, group, checkpoint, output, format, max_files, strict, log_format)
@@ -121,7 +129,7 @@ class _Group:
     session: Session
     queries: list[Query]
     checkpoints: str
-    output: str
+    output: str | None
     file_format: str
     max_files: int | None
     strict: bool
@@ -152,7 +160,9 @@ class _Group:
 
         changes = Checkpoint(self.checkpoint).changes(self.names)
         self._refuse_to_leave_out(changes.removed)
-        folders = [os.path.join(self.output, name) for name in self.names]
+        folders = [
+            None if query.declaration.target else os.path.join(str(self.output), query.name) for query in self.queries
+        ]
         with warnings.catch_warnings(record=True) as messages:
             warnings.simplefilter("always", InputWarning)
             stream = self.session.start_together(

@@ -122,13 +122,47 @@ def _times(columns: dict[str, Column], name: str | None) -> tuple[Column, Column
     if begin and end and begin.type is end.type and begin.type is not Type.STRING:
         return begin, end
     columns.update({column.name: column for column in (begin, end) if column})
+    candidates = _time_candidates(columns)
+    if not candidates:
+        raise _no_time(columns)
+    return columns.pop(candidates[0].name), None
+
+
+def _time_candidates(columns: Mapping[str, Column]) -> list[Column]:
+    """The columns that are times by their type, or else by their name."""
     typed = [column for column in columns.values() if column.type is Type.TIMESTAMP]
     known = [column for column in columns.values() if _last_word(column.name) in _TIME_NAMES and column.type.is_numeric]
     known.sort(key=lambda column: _TIME_NAMES.index(_last_word(column.name)))
-    if not typed and not known:
-        raise AnabranchError(f"no column looks like a time; name it with --time (the columns are {', '.join(columns)})")
-    chosen = (typed or known)[0]
-    return columns.pop(chosen.name), None
+    return typed or known
+
+
+def _no_time(columns: Mapping[str, Column]) -> AnabranchError:
+    return AnabranchError(f"no column looks like a time; name it with --time (the columns are {', '.join(columns)})")
+
+
+def time_of(sample: Sample, name: str | None = None) -> Column:
+    """The column with the time of a row: the named one, or the only one that looks like a time.
+
+    A row with a duration happens at its end.
+
+    Raises
+    ------
+    AnabranchError
+        If there is no such column, or if several look like a time.
+    """
+    if name is not None:
+        return _named(sample.columns, name)
+    rest = dict(sample.columns)
+    begin, end = _take(rest, *_BEGIN_NAMES), _take(rest, *_END_NAMES)
+    if begin and end and begin.type is end.type and begin.type is not Type.STRING:
+        return end
+    candidates = _time_candidates(sample.columns)
+    if not candidates:
+        raise _no_time(sample.columns)
+    if len(candidates) > 1:
+        names = ", ".join(column.name for column in candidates)
+        raise AnabranchError(f"several columns look like a time ({names}); name one with --time")
+    return candidates[0]
 
 
 def _take_probability(roles: Roles, columns: dict[str, Column]) -> None:

@@ -272,12 +272,20 @@ class StatementBuilder(QueryBuilder):
     # ------------------------------------------------------------ CREATE QUERY
 
     def create_query(
-        self, span: Span, or_replace: bool | None, name: Token, query: tuple[nodes.QueryBody, QueryFields]
-    ) -> nodes.CreateQuery:
+        self, span: Span, or_replace: bool | None, name: Token, target: nodes.Target | None,
+        query: tuple[nodes.QueryBody, QueryFields],
+    ) -> nodes.CreateQuery:  # fmt: skip
         body, fields = query
         return nodes.CreateQuery(
-            name.value, body, **fields, or_replace=bool(or_replace), span=span, clause_spans=body.clause_spans
-        )
+            name.value, body, **fields, or_replace=bool(or_replace), target=target, span=span,
+            clause_spans=body.clause_spans,
+        )  # fmt: skip
+
+    def target(self, span: Span, system: Token, name: Token, options: Options | None) -> nodes.Target:
+        return nodes.Target(system.value.upper(), name.value, options or (), span=span)
+
+    def folder_target(self, span: Span, path: Token, _word: Token | None, name: Token | None) -> nodes.Target:
+        return nodes.Target(None, path.value, (), name and name.value.lower(), span=span)
 
     def bare_query(self, span: Span, query: tuple[nodes.QueryBody, QueryFields]) -> nodes.CreateQuery:
         body, fields = query

@@ -454,8 +454,18 @@ Per = PerWindow | PerEpisode | PerKeys
 
 
 @dataclass(frozen=True, slots=True)
+class Target(Node):
+    """`TO KAFKA 'alerts' OPTIONS (...)`, or `TO 'folder/' FORMAT csv`; `system` in upper case, None for a folder."""
+
+    system: str | None
+    name: str
+    options: tuple[Option, ...] = ()
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CreateQuery(Clauses):
-    """`CREATE QUERY name AS body PER d THRESHOLD r CALIBRATED BY 'file' ORDER BY probability DESC LIMIT n`.
+    """`CREATE QUERY name TO target AS body PER d THRESHOLD r CALIBRATED BY 'file' ORDER BY probability DESC LIMIT n`.
 
     `calibrated` is the path of the file, `limit` the n of ORDER BY ... LIMIT.
     """
@@ -468,6 +478,7 @@ class CreateQuery(Clauses):
     or_replace: bool = False
     per: Per | None = None
     limit: int | None = None
+    target: Target | None = None
 
 
 Statement = CreateStream | CreateRelation | CreateQuery

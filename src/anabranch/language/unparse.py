@@ -328,7 +328,15 @@ def _create_query(node: nodes.CreateQuery) -> str:
         *clause("CALIBRATED BY", node.calibrated, string),
         *clause("ORDER BY probability DESC LIMIT", node.limit, repr),
     ]
-    return " ".join([f"{_create(node)} {quoted(node.name)} AS {unparse(node.body)}", *clauses])
+    target = f" {unparse(node.target)}" if node.target else ""
+    return " ".join([f"{_create(node)} {quoted(node.name)}{target} AS {unparse(node.body)}", *clauses])
+
+
+@unparse.register
+def _target(node: nodes.Target) -> str:
+    if node.system is None:
+        return " ".join([f"TO {string(node.name)}", *clause("FORMAT", node.format, quoted)])
+    return f"TO {quoted(node.system)} {string(node.name)}{_options(node.options)}"
 
 
 @unparse.register

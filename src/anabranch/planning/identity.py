@@ -36,9 +36,11 @@ def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Documen
         "version": VERSION,
         # State of these formats is read, so that their checkpoints have the same identity.
         "state format": OLDEST_FORMAT,
-        # State does not depend on calibration maps: a restarted stream may have another one.
+        # State does not depend on calibration maps and targets: a restarted stream may have others.
         "queries": {
-            prepared.query.name.lower(): unparse(replace(prepared.query.declaration, or_replace=False, calibrated=None))
+            prepared.query.name.lower(): unparse(
+                replace(prepared.query.declaration, or_replace=False, calibrated=None, target=None)
+            )
             for prepared in group
         },
         **({"operands": operands} if operands else {}),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.derived_streams import projected_space
 from anabranch.binding.per import described
+from anabranch.binding.targets import described_target
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
@@ -91,6 +92,8 @@ def prepare(query: Query, bound: BoundQuery, catalog: Catalog | None = None) -> 
         step = Step("limit", f"keep the {bound.limit} most probable rows, the most probable first")
         streams = plan.streams if plan.streams != "yes" else _NO_LIMIT
         plan = replace(plan, steps=(*plan.steps, step), streams=streams)
+    if query.declaration.target is not None:
+        plan = replace(plan, steps=(*plan.steps, Step("write", described_target(query.declaration.target))))
     return Prepared(query, bound, analysis, plan)
 
 

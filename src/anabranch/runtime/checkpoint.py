@@ -99,6 +99,10 @@ class Checkpoint:
         document = json.loads(json.dumps(saved))
         atomic.write_text(self._folder / _MANIFEST, json.dumps({**document, _CHECKSUM: _checksum(document)}, indent=1))
 
+    def messages(self, stream: str) -> str:
+        """The folder for messages that a broker does not keep."""
+        return str(self._folder / "messages" / stream)
+
     def lock(self) -> FolderLock:
         """Refuse the checkpoint if a stream of another process uses it."""
         return FolderLock(self._folder)

@@ -32,7 +32,7 @@ from anabranch.runtime.filters import lower
 from anabranch.runtime.packets import Packing, pack_files, pack_rows, quarantine_unreadable
 from anabranch.runtime.sources.files import FileInput, is_local
 from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
-from anabranch.runtime.sources.topics import TopicInput
+from anabranch.runtime.sources.topics import MessageInput
 from anabranch.runtime.sources.worker_readers import reader_of
 from anabranch.runtime.spark_mode import parallelism
 from anabranch.transport.checks import QUARANTINE, check_rows
@@ -64,14 +64,14 @@ class Input:
     schema: spark_types.StructType
     files: FileInput | None = None
     frame: DataFrame | None = None
-    topic: TopicInput | None = None
+    topic: MessageInput | None = None
     relations: Mapping[str, Input] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
         """The name of the source in errors."""
         if self.topic is not None:
-            return f"topic '{self.topic.topic.name}'"
+            return f"topic '{self.topic.name}'"
         return f"'{os.path.basename(self.files.path)}'" if self.files else f"the input of {self.entry.name}"
 
     @property
@@ -173,7 +173,7 @@ class Input:
         frame = self.files.stream(self.schema, max_files) if self.files is not None else self._bound_frame()
         return self._row_feed(frame, packing)
 
-    def _topic_feed(self, topic: TopicInput, tasks: DataFrame, packing: Packing) -> Feed:
+    def _topic_feed(self, topic: MessageInput, tasks: DataFrame, packing: Packing) -> Feed:
         columns = self._spelling(packing.job.layouts[packing.stream].source_columns)
         return Feed(tasks, pack_files(packing, topic.reader(list(columns.values()))))
 

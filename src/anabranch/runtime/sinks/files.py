@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,15 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
+from anabranch.binding.targets import FORMATS
 from anabranch.columns.statuses import FINAL
 from anabranch.errors import AnabranchError, DataError
 from anabranch.runtime import atomic
 from anabranch.runtime.finishing import to_frame
+from anabranch.runtime.sinks.target import AnswerWriter
 from anabranch.runtime.sources.files import is_local, local_folder
 from anabranch.runtime.spark import with_settings
-from anabranch.runtime.streaming import Sink
-
-FORMATS = ("parquet", "csv", "json")
 
 #: The file with the id of the checkpoint that an output folder belongs to.
 _OWNER = "_checkpoint"
@@ -112,35 +110,39 @@ def without_structs(frame: DataFrame) -> DataFrame:
     return without_structs(flat) if nested else flat
 
 
-class AnswerFiles:
-    """The answers of a stream as files, in one folder per query. Quarantined rows are written next to the first.
+class FolderTarget:
+    """The answers of a query as files of a folder: local or shared in streaming, any that Spark writes in batch.
 
     Parameters
     ----------
-    folders : sequence of str
-        Local or shared folders, one per query.
+    folder : str
     file_format : 'parquet', 'csv' or 'json'
     """
 
-    def __init__(self, folders: Sequence[str], file_format: str) -> None:
+    def __init__(self, folder: str, file_format: str) -> None:
         if file_format not in FORMATS:
             raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
-        self._folders = [local_folder(folder) for folder in folders]
+        self._folder = folder
         self._format = file_format
 
-    def __call__(self, owner: str) -> Sink:
-        """The sink of a stream; `owner` is the id of its checkpoint. See `streaming.Output`."""
-        for folder in self._folders:
-            claim(folder, owner)
-        files = [_BatchFiles(folder, self._format) for folder in self._folders]
+    def open(self, owner: str) -> AnswerWriter:
+        """The writer of a stream, to which the folder then belongs."""
+        folder = local_folder(self._folder)
+        claim(folder, owner)
+        return _BatchFiles(folder, self._format).write_answers
 
-        def write(spark: SparkSession, answers: Mapping[int, pa.Table], rejected: pa.Table, batch: int) -> int:
-            if rejected.num_rows:
-                folder, name = os.path.split(self._folders[0])
-                _BatchFiles(os.path.join(folder, "_quarantine", name), "json").write(spark, rejected, batch)
-            return sum(files[query].write_answers(spark, table, batch) for query, table in answers.items())
+    def write_whole(self, answers: DataFrame) -> None:
+        """Write the answers of a batch run; they replace those of an earlier one, and nothing else."""
+        write_whole(answers, self._folder, self._format)
 
-        return write
+
+def to_quarantine(folder: str) -> AnswerWriter:
+    """A writer of quarantined rows, which makes the folder when there are some."""
+
+    def write(spark: SparkSession, rejected: pa.Table, batch: int) -> int:
+        return _BatchFiles(local_folder(folder), "json").write(spark, rejected, batch)
+
+    return write
 
 
 class _BatchFiles:

@@ -23,10 +23,11 @@ from anabranch.runtime.inputs import Input
 from anabranch.runtime.sources.files import FileInput, is_local, missing_file, resolve
 from anabranch.runtime.sources.lakes import is_lake, open_lake
 from anabranch.runtime.sources.local_rows import LocalRows, local_rows
+from anabranch.runtime.sources.mqtt import MqttInput
 from anabranch.runtime.sources.schema import CORRUPT, types_of, with_fields
 from anabranch.runtime.sources.sizes import SHORT_RUN_BYTES, total_bytes
 from anabranch.runtime.sources.spark_sources import open_source
-from anabranch.runtime.sources.topics import TopicInput
+from anabranch.runtime.sources.topics import MessageInput, TopicInput
 from anabranch.runtime.sources.unchanged import UnchangedFiles
 
 
@@ -227,7 +228,11 @@ class Bindings:
             live = checkpoint is not None and isinstance(entry, Stream)
             frame = open_source(self._spark(), source, live, checkpoint.schema(name) if checkpoint else None)
             return Input(entry, frame.schema, frame=frame)
-        topic = TopicInput(self._spark(), entry, source, self.folders[name], self._needed(entry))
+        topic: MessageInput
+        if source.connector == "MQTT":
+            topic = MqttInput(self._spark(), entry, source, self.folders[name], self._needed(entry), checkpoint)
+        else:
+            topic = TopicInput(self._spark(), entry, source, self.folders[name], self._needed(entry))
         return Input(entry, topic.schema, topic=topic)
 
     def _open_table(self, entry: Stream | Relation, source: nodes.TableSource, live: bool) -> Input:

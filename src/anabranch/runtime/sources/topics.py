@@ -7,6 +7,7 @@ for files. Therefore messages never pass through the JVM, and are decoded and qu
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -20,12 +21,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from anabranch.binding.connector_options import option_values
 from anabranch.binding.message_columns import message_columns, message_format, metadata_columns
 from anabranch.catalog import Column, Relation, Stream
+from anabranch.clients.kafka import kafka_settings
 from anabranch.errors import DataError, WorkbookError
 from anabranch.files.avro import AvroValues, avro_types, read_schema
 from anabranch.files.csv_lines import Dialect
 from anabranch.files.formats import Columns, CsvFormat, JsonFormat
 from anabranch.files.kafka import TASKS, KafkaReader, Offsets, Topic, import_kafka, limited, tasks_of
 from anabranch.files.messages import LineValues, ValueFormat
+from anabranch.files.reader import TaskReader
 from anabranch.language import nodes
 from anabranch.language.findings import Findings
 from anabranch.language.types import Type
@@ -33,25 +36,12 @@ from anabranch.runtime.sources.files import resolve
 from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES
 
 try:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SupportsTriggerAvailableNow
 except ImportError:  # Spark 4.1: see latestOffset
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
         """What Spark 4.1 has no name for."""
 
-
-#: The settings of librdkafka for options; paths are relative to the workbook.
-_SETTINGS = {
-    "bootstrap_servers": "bootstrap.servers",
-    "client_id": "client.id",
-    "group_id": "group.id",
-    "sasl_mechanism": "sasl.mechanism",
-    "sasl_password": "sasl.password",
-    "sasl_username": "sasl.username",
-    "security_protocol": "security.protocol",
-    "ssl_key_password": "ssl.key.password",
-}
-_PATHS = {"ssl_ca": "ssl.ca.location", "ssl_certificate": "ssl.certificate.location", "ssl_key": "ssl.key.location"}
 
 #: How long a broker may take to answer, in seconds.
 _TIMEOUT = 30
@@ -61,20 +51,20 @@ _TASK_COLUMNS = "path string, partition int, start long, stop long"
 _numbers = itertools.count()
 
 
-class TopicInput:
-    """The topic of one declaration."""
+class MessageInput(ABC):
+    """The messages of one declaration, by their broker's name for them."""
+
+    #: The name of the topic, for errors.
+    name: str
 
     def __init__(
         self, spark: SparkSession, entry: Stream | Relation, source: nodes.ConnectorSource, base: str,
         needed: Sequence[Column],
     ) -> None:  # fmt: skip
-        import_kafka()
+        self.name = source.address
         self._spark = spark
         self._entry = entry
         self._options = options = option_values(source)
-        settings = {setting: options[name] for name, setting in _SETTINGS.items() if name in options}
-        settings |= {setting: resolve(options[name], base) for name, setting in _PATHS.items() if name in options}
-        self.topic = Topic(source.address, settings, float(options.get("timeout_seconds", _TIMEOUT)))
         self.format = message_format(source)
         self._avro_schema = read_schema(resolve(options["schema"], base)) if self.format == "avro" else ""
         values, metadata = self._column_types(source, needed)
@@ -90,6 +80,59 @@ class TopicInput:
         """The columns of the rows, and of the text of messages that cannot be read."""
         fields = [spark_types.StructField(name, SPARK_TYPES[kind]) for name, kind in self._types.items()]
         return spark_types.StructType([*fields, spark_types.StructField(CORRUPT, spark_types.StringType())])
+
+    @abstractmethod
+    def reader(self, columns: Sequence[str]) -> TaskReader:
+        """How workers read these columns."""
+
+    @abstractmethod
+    def tasks(self) -> pa.Table:
+        """Tasks for all messages that there are now."""
+
+    @abstractmethod
+    def stream_tasks(self) -> DataFrame:
+        """Tasks for the messages that there are and those that will arrive."""
+
+    @abstractmethod
+    def batch(self) -> DataFrame:
+        """The rows of all messages that there are now."""
+
+    def _column_types(
+        self, source: nodes.ConnectorSource, needed: Sequence[Column]
+    ) -> tuple[dict[str, Type], dict[str, Type]]:
+        """The columns of the values, and those of the messages."""
+        findings = Findings()
+        values = (
+            avro_types(self._avro_schema)
+            if self.format == "avro"
+            else message_columns(self._entry, source, needed, findings)
+        )
+        if findings:
+            raise WorkbookError(findings.in_order())
+        return values, metadata_columns(source, {column.name.lower() for column in needed}, values)
+
+    def _values(self) -> ValueFormat:
+        types = self._value_types
+        if self.format == "avro":
+            schema_id = self._options.get("schema_id")
+            return AvroValues(self._avro_schema, types, None if schema_id is None else int(schema_id))
+        columns = Columns(list(types), list(types.values()))
+        if self.format == "csv":
+            return LineValues(CsvFormat(columns, list(types), Dialect(self._options.get("separator", ","))))
+        return LineValues(JsonFormat(columns))
+
+
+class TopicInput(MessageInput):
+    """A topic of Kafka."""
+
+    def __init__(
+        self, spark: SparkSession, entry: Stream | Relation, source: nodes.ConnectorSource, base: str,
+        needed: Sequence[Column],
+    ) -> None:  # fmt: skip
+        import_kafka()
+        super().__init__(spark, entry, source, base, needed)
+        timeout = float(self._options.get("timeout_seconds", _TIMEOUT))
+        self.topic = Topic(source.address, kafka_settings(self._options, base), timeout)
 
     def reader(self, columns: Sequence[str]) -> KafkaReader:
         """How workers read these columns."""
@@ -121,30 +164,6 @@ class TopicInput:
         schema = to_arrow_schema(self.schema)
         stage = partial(_rows_of, self.reader(list(self._types)), self._entry.name, schema)
         return self._spark.createDataFrame(self.tasks()).mapInArrow(stage, self.schema)
-
-    def _column_types(
-        self, source: nodes.ConnectorSource, needed: Sequence[Column]
-    ) -> tuple[dict[str, Type], dict[str, Type]]:
-        """The columns of the values, and those of the messages."""
-        findings = Findings()
-        values = (
-            avro_types(self._avro_schema)
-            if self.format == "avro"
-            else message_columns(self._entry, source, needed, findings)
-        )
-        if findings:
-            raise WorkbookError(findings.in_order())
-        return values, metadata_columns(source, {column.name.lower() for column in needed}, values)
-
-    def _values(self) -> ValueFormat:
-        types = self._value_types
-        if self.format == "avro":
-            schema_id = self._options.get("schema_id")
-            return AvroValues(self._avro_schema, types, None if schema_id is None else int(schema_id))
-        columns = Columns(list(types), list(types.values()))
-        if self.format == "csv":
-            return LineValues(CsvFormat(columns, list(types), Dialect(self._options.get("separator", ","))))
-        return LineValues(JsonFormat(columns))
 
 
 def _firsts(bounds: dict[int, tuple[int, int]]) -> Offsets:

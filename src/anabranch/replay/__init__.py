@@ -1,0 +1,1 @@
+"""Plays an archive as a live stream, by event time."""
