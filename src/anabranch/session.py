@@ -439,6 +439,7 @@ class Session:
         max_files: int | None = None,
         strict: bool = False,
         max_answers: int | None = None,
+        buckets: int | None = None,
     ) -> StreamingQuery:
         """Start a query on live inputs.
 
@@ -461,12 +462,15 @@ class Session:
             Fail on the first invalid or late row instead of quarantining it.
         max_answers : int, optional
             How many answers the query may have in one step of a bucket; overrides that of the session.
+        buckets : int, optional
+            The number of buckets of a new checkpoint, by default 16. No more cores than buckets can be used.
         """
         queries = [self.catalog.require_query(name)]
         if output is not None and foreach_batch is not None:
             raise AnabranchError("start takes either an output folder or a foreach_batch function")
         sink = to_function(foreach_batch) if foreach_batch else self._sink(queries, checkpoint, [output], file_format)
-        return self._start(queries, checkpoint, sink, trigger, max_files, strict, max_answers)
+        options = execution.StreamOptions(trigger, max_files, strict, buckets)
+        return self._start(queries, checkpoint, sink, options, max_answers)
 
     def start_together(
         self,
@@ -478,6 +482,7 @@ class Session:
         max_files: int | None = None,
         strict: bool = False,
         max_answers: int | None = None,
+        buckets: int | None = None,
     ) -> StreamingQuery:
         """Start a group of queries that share one pass over their streams (see `groups`), each with its output folder.
 
@@ -493,7 +498,8 @@ class Session:
         if len(outputs) != len(queries):
             raise AnabranchError(f"{len(queries)} queries have {len(outputs)} output folders; pass one for each query")
         sink = self._sink(queries, checkpoint, outputs, file_format)
-        return self._start(queries, checkpoint, sink, trigger, max_files, strict, max_answers)
+        options = execution.StreamOptions(trigger, max_files, strict, buckets)
+        return self._start(queries, checkpoint, sink, options, max_answers)
 
     def _sink(
         self, queries: Sequence[Query], checkpoint: str, folders: Sequence[str | None], file_format: str
@@ -511,8 +517,8 @@ class Session:
         return to_targets(targets, to_quarantine(os.path.join(folder, "_quarantine", name)))
 
     def _start(
-        self, queries: Sequence[Query], folder: str, output: streaming.Output, trigger: dict[str, Any] | None,
-        max_files: int | None, strict: bool, max_answers: int | None,
+        self, queries: Sequence[Query], folder: str, output: streaming.Output, options: execution.StreamOptions,
+        max_answers: int | None,
     ) -> StreamingQuery:  # fmt: skip
         runs = (self._runs.find(query) for query in queries)
         counts = next((run.counts for run in runs if isinstance(run, streaming.StreamRun)), Counts())
@@ -520,9 +526,9 @@ class Session:
             checkpoint = Checkpoint(local_folder(folder))
             resolved = self._resolve(queries, max_answers, checkpoint)
             with checkpoint.lock() as lock:
-                _warn_of_vanished(checkpoint, strict)
+                _warn_of_vanished(checkpoint, options.strict)
                 run = execution.start_stream(
-                    self.spark, resolved, checkpoint, output, self._partitions, trigger, max_files, strict, counts
+                    self.spark, resolved, checkpoint, output, self._partitions, options, counts
                 )
                 lock.release_after(run.query)
         for query in queries:

@@ -199,6 +199,21 @@ def test_the_checkpoint_or_output_of_another_query_is_refused_in_one_line(spark:
         office.process_files()
 
 
+def test_a_new_checkpoint_may_have_another_number_of_buckets_and_keeps_it(spark: SparkSession, tmp_path: Path) -> None:
+    office = Office(spark, tmp_path)
+    office.add("1", *ROWS[:3])
+    office.process_files(buckets=3)
+    office.stop()
+    with pytest.raises(StateError, match="was created with 3 buckets, not 5; start with a new checkpoint folder"):
+        office.process_files(buckets=5)
+    office.add("2", *ROWS[3:])
+    office.process_files()
+    office.end()
+    assert same(office.answers, ANSWERS)
+    state = spark.read.format("statestore").option("stateVarName", "bucket").load(f"{office.checkpoint}/spark")
+    assert {row["key"]["bucket"] for row in state.collect()} == {0, 1, 2}
+
+
 def test_a_file_older_than_those_already_read_is_still_read(spark: SparkSession, tmp_path: Path) -> None:
     office = Office(spark, tmp_path)
     office.add("1", *ROWS[:3])

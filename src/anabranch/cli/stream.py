@@ -52,6 +52,13 @@ MaxFiles = Annotated[
 ]
 
 
+Buckets = Annotated[
+    int | None,
+    typer.Option(
+        "--buckets", metavar="N", min=1, max=4096,
+        help="Buckets of a new checkpoint: no more cores than this can be used. Default: 16.",
+    ),
+]  # fmt: skip
 MetricsPort = Annotated[
     int | None,
     typer.Option(
@@ -92,6 +99,7 @@ def command(
     strict: options.Strict = False,
     restart: RestartOption = Restart.NEVER,
     max_answers: options.MaxAnswers = None,
+    buckets: Buckets = None,
     metrics_port: MetricsPort = None,
     log_format: Logs = LogFormat.TEXT,
     verbose: options.Verbose = False,
@@ -108,7 +116,7 @@ def command(
         raise typer.BadParameter(f"{without_target[0]} needs --output DIR, or a target (TO) in the workbook")
 
     groups = [
-        _Group(session, group, checkpoint, output, format, max_files, strict, log_format)
+        _Group(session, group, checkpoint, output, format, max_files, strict, log_format, buckets)
         for group in session.groups(queries, live=True)
     ]
     if once:
@@ -134,6 +142,7 @@ class _Group:
     max_files: int | None
     strict: bool
     log_format: LogFormat
+    buckets: int | None
     left_out: set[str] = field(default_factory=set)
 
     @property
@@ -166,8 +175,9 @@ class _Group:
         with warnings.catch_warnings(record=True) as messages:
             warnings.simplefilter("always", InputWarning)
             stream = self.session.start_together(
-                self.names, self.checkpoint, folders, self.file_format, trigger, self.max_files, self.strict
-            )
+                self.names, self.checkpoint, folders, self.file_format, trigger, self.max_files, self.strict,
+                buckets=self.buckets,
+            )  # fmt: skip
         for recorded in messages:
             say(f"{self.name}: {recorded.message}", self.name)
         for name in changes.added:

@@ -67,6 +67,11 @@ class Checkpoint:
         return queries_in(self._manifest["identity"]) if self._is_readable else {}
 
     @property
+    def n_buckets(self) -> int | None:
+        """The number of buckets that the stream was first started with; None if it was not started yet."""
+        return self._manifest.get("buckets")
+
+    @property
     def layouts(self) -> list[dict[str, Any]]:
         """The columns of the streams, in the order of the query."""
         return [stream["layout"] for stream in self._manifest["identity"]["streams"]]

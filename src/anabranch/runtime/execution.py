@@ -36,7 +36,8 @@ from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Counts
 from anabranch.transport.preparing import check_partners
 
-#: Buckets of a stream. They are fixed for the lifetime of a checkpoint, so there are enough for a larger machine.
+#: Buckets of a stream, if its start does not say how many. They are fixed for the lifetime of a checkpoint, so there are
+#: enough for a larger machine.
 STREAM_BUCKETS = 16
 
 #: How many values of a column are listed if none of them is the wanted one.
@@ -174,15 +175,31 @@ def derive_rows(
     return run_batch(spark, job, [source], n_partitions, strict, counter)
 
 
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a stream runs.
+
+    Attributes
+    ----------
+    trigger : as for Spark's `trigger`
+    max_files : the maximum number of new files per micro-batch
+    strict : whether a row that would be quarantined fails the run
+    buckets : of a new checkpoint; a checkpoint that exists keeps its number
+    """
+
+    trigger: dict[str, Any] | None = None
+    max_files: int | None = None
+    strict: bool = False
+    buckets: int | None = None
+
+
 def start_stream(
     spark: SparkSession,
     resolved: Resolved,
     checkpoint: Checkpoint,
     output: streaming.Output,
     n_partitions: int | None,
-    trigger: dict[str, Any] | None,
-    max_files: int | None,
-    strict: bool,
+    options: StreamOptions,
     earlier: Counts,
 ) -> streaming.StreamRun:
     """Start a group of queries on live inputs; their counts are added to those of an earlier start."""
@@ -190,18 +207,19 @@ def start_stream(
     job, sources = resolved.job, resolved.sources
     ensure_kernels([job])
     schemas = {source.entry.name.lower(): source.schema for source in resolved.inputs.values()}
-    checkpoint.claim(resolved.identity, STREAM_BUCKETS, schemas, resolved.prepared[0].bound.shares_pass)
+    n_buckets = options.buckets or checkpoint.n_buckets or STREAM_BUCKETS
+    checkpoint.claim(resolved.identity, n_buckets, schemas, resolved.prepared[0].bound.shares_pass)
     sink = output(checkpoint.id)
     names = [prepared.query.name for prepared in resolved.prepared]
     instants = batch.needs_instants(job)
-    packings = [Packing(job, number, STREAM_BUCKETS, every=True, instants=instants) for number in range(len(sources))]
-    feeds = [source.live_feed(packing, max_files) for source, packing in zip(sources, packings, strict=True)]
+    packings = [Packing(job, number, n_buckets, every=True, instants=instants) for number in range(len(sources))]
+    feeds = [source.live_feed(packing, options.max_files) for source, packing in zip(sources, packings, strict=True)]
     return streaming.start(
         spark, job, feeds, sink, StreamLog(checkpoint.folder, title_of(names), earlier), name=names[0],
-        checkpoint=checkpoint.spark, control=checkpoint.control, rows=checkpoint.rows, n_buckets=STREAM_BUCKETS,
+        checkpoint=checkpoint.spark, control=checkpoint.control, rows=checkpoint.rows, n_buckets=n_buckets,
         n_partitions=n_partitions or parallelism(spark),
         bounded=frozenset(number for number, source in enumerate(sources) if source.is_bounded),
-        trigger=trigger or {"processingTime": "0 seconds"}, strict=strict,
+        trigger=options.trigger or {"processingTime": "0 seconds"}, strict=options.strict,
     )  # fmt: skip
 
 
