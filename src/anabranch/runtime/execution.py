@@ -36,8 +36,8 @@ from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Counts
 from anabranch.transport.preparing import check_partners
 
-#: Buckets of a stream, if its start does not say how many. They are fixed for the lifetime of a checkpoint, so there are
-#: enough for a larger machine.
+#: Buckets of a stream, if its start does not say how many. They are fixed for the lifetime of a checkpoint, so there
+#: are enough for a larger machine.
 STREAM_BUCKETS = 16
 
 #: How many values of a column are listed if none of them is the wanted one.
