@@ -14,7 +14,7 @@ FITS = {
     "run": {"sh", "python"},
     "output": {"text"},
     "findings": {"text"},
-    "illustration": {"sql", "sh", "python", "text", "", "indented"},
+    "illustration": {"sql", "sh", "python", "text", "ini", "yaml", "", "indented"},
 }
 
 
