@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -57,29 +58,35 @@ class Topic:
         """The addresses of the brokers."""
         return str(self.settings["bootstrap.servers"])
 
-    def bounds(self) -> dict[int, tuple[int, int]]:
-        """For each partition the first offset that the brokers have, and the one after the last."""
-        kafka = import_kafka()
-        consumer = self.consumer()
-        try:
-            described = consumer.list_topics(self.name, timeout=self.timeout).topics[self.name]
-            if described.error is not None:
-                raise DataError(f"there is no topic '{self.name}' at {self.servers}: {described.error.str()}")
-            return {number: self.bounds_of(number) for number in sorted(described.partitions)}
-        except kafka.KafkaException as error:
-            raise self.failed(error.args[0]) from error
+    def partitions(self) -> list[int]:
+        """The partitions of the topic."""
+        with self._errors():
+            described = self.consumer().list_topics(self.name, timeout=self.timeout).topics[self.name]
+        if described.error is not None:
+            raise DataError(f"there is no topic '{self.name}' at {self.servers}: {described.error.str()}")
+        return sorted(described.partitions)
+
+    def bounds(self, partitions: Sequence[int] | None = None) -> dict[int, tuple[int, int]]:
+        """For each partition, the first offset that the brokers have, and the one after the last that can be read."""
+        return {number: self.bounds_of(number) for number in partitions or self.partitions()}
 
     def bounds_of(self, partition: int) -> tuple[int, int]:
-        """The first offset of a partition that the brokers have, and the one after the last."""
-        kafka = import_kafka()
-        place = kafka.TopicPartition(self.name, partition)
-        low, high = self.consumer().get_watermark_offsets(place, timeout=self.timeout, cached=False)
+        """The same for one partition."""
+        place = import_kafka().TopicPartition(self.name, partition)
+        with self._errors():
+            low, high = self.consumer().get_watermark_offsets(place, timeout=self.timeout, cached=False)
         return low, high
 
     def consumer(self) -> Any:
         """A consumer of this process, which later tasks use again."""
-        try:
+        with self._errors():
             return _consumer(tuple(sorted(self.settings.items())))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise errors of librdkafka as `DataError`."""
+        try:
+            yield
         except import_kafka().KafkaException as error:
             raise self.failed(error.args[0]) from error
 
@@ -178,7 +185,8 @@ class KafkaReader:
     def _messages(self, partition: int, start: int, stop: int) -> Iterator[Messages]:
         """The messages of a range in parts. Offsets may be missing: those of transactions, and in compacted topics."""
         kafka = import_kafka()
-        consumer, topic = self.topic.consumer(), self.topic
+        topic = self.topic
+        consumer = topic.consumer()
         position, deadline = start, time.monotonic() + topic.timeout
         consumer.assign([kafka.TopicPartition(topic.name, partition, start)])
         try:

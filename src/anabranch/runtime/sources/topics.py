@@ -7,6 +7,8 @@ for files. Therefore messages never pass through the JVM, and are decoded and qu
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -45,6 +47,9 @@ except ImportError:  # Spark 4.1: see latestOffset
 
 #: How long a broker may take to answer, in seconds.
 _TIMEOUT = 30
+
+#: How often brokers are asked for new messages while there are none, and for new partitions.
+_SECONDS_BETWEEN_QUESTIONS, _SECONDS_BETWEEN_LISTS = 0.1, 30.0
 
 _TASK_COLUMNS = "path string, partition int, start long, stop long"
 
@@ -222,6 +227,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._topic, self._starts_at_end, self._most = topic, starts_at_end, most
         self._reached: Offsets | None = None
         self._last: Offsets | None = None
+        self._seen: Offsets | None = None
+        self._partitions: list[int] = []
+        self._listed = self._asked = -math.inf
 
     def initialOffset(self) -> dict:
         """Where a new stream starts."""
@@ -245,10 +253,23 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         else:
             reached = self._reached if self._reached is not None else self._read(self.initialOffset())
         most = self._most if limit is None else getattr(limit, "max_rows", None)
-        ends = _ends(self._topic.bounds()) if self._last is None else self._last
+        ends = self._available(reached) if self._last is None else self._last
         self._check_same_topic(reached, ends)
         self._reached = limited(reached, ends, most)
         return self._written(self._reached)
+
+    def _available(self, reached: Offsets) -> Offsets:
+        """The offsets behind the messages that the brokers have; waits a moment before it asks again for new ones.
+
+        Spark asks a hundred times per second, as long as nothing arrives.
+        """
+        if self._reached == reached == self._seen:
+            time.sleep(max(0.0, self._asked + _SECONDS_BETWEEN_QUESTIONS - time.monotonic()))
+        self._asked = time.monotonic()
+        if self._asked - self._listed > _SECONDS_BETWEEN_LISTS:
+            self._partitions, self._listed = self._topic.partitions(), self._asked
+        self._seen = _ends(self._topic.bounds(self._partitions))
+        return self._seen
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Do not read what arrives from now on."""
