@@ -48,6 +48,7 @@ class Checkpoint:
         self.spark = str(self._folder / "spark")
         self.control = str(self._folder / "control")
         self.rows = str(self._folder / "rows")
+        self.large_answers = str(self._folder / "large")
         os.makedirs(self.control, exist_ok=True)
         self._manifest = self._read()
 

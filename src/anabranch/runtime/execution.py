@@ -20,11 +20,12 @@ from anabranch.planning.identity import Document, fingerprint_of, identity_of, q
 from anabranch.planning.layouts import layouts_for
 from anabranch.planning.planner import Planner
 from anabranch.planning.prepared import Prepared, relations_of, streams_of, with_job
-from anabranch.runtime import batch, streaming
+from anabranch.runtime import batch, large_answers, streaming
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.diagnosis import explain_rejected, value_text
 from anabranch.runtime.inputs import Input, are_small, partition_count
 from anabranch.runtime.kernels import ensure_kernels
+from anabranch.runtime.large_answers import LargeAnswers
 from anabranch.runtime.packets import Packing
 from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.sources.bindings import Bindings
@@ -214,10 +215,11 @@ def start_stream(
     instants = batch.needs_instants(job)
     packings = [Packing(job, number, n_buckets, every=True, instants=instants) for number in range(len(sources))]
     feeds = [source.live_feed(packing, options.max_files) for source, packing in zip(sources, packings, strict=True)]
+    large = LargeAnswers(checkpoint.large_answers, large_answers.MOST_ROWS)
     return streaming.start(
         spark, job, feeds, sink, StreamLog(checkpoint.folder, title_of(names), earlier), name=names[0],
-        checkpoint=checkpoint.spark, control=checkpoint.control, rows=checkpoint.rows, n_buckets=n_buckets,
-        n_partitions=n_partitions or parallelism(spark),
+        checkpoint=checkpoint.spark, control=checkpoint.control, rows=checkpoint.rows, large=large,
+        n_buckets=n_buckets, n_partitions=n_partitions or parallelism(spark),
         bounded=frozenset(number for number, source in enumerate(sources) if source.is_bounded),
         trigger=options.trigger or {"processingTime": "0 seconds"}, strict=options.strict,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain, count
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,8 @@ from pyspark.sql.streaming import StreamingQuery
 from anabranch.arrays import BEGINNING, I64
 from anabranch.columns.times import TimeKind, decode_times
 from anabranch.runtime.batch import Feed
-from anabranch.runtime.finishing import finish_micro_batch
+from anabranch.runtime.finishing import finish_frame, finish_micro_batch, to_frame
+from anabranch.runtime.large_answers import LargeAnswers, frame_of, read_files
 from anabranch.runtime.open_rows import OpenRows
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, end_packets
 from anabranch.runtime.processor import BucketProcessor, Saved
@@ -40,13 +41,16 @@ from anabranch.transport.per import Moment
 from anabranch.transport.state import read_tables, write_tables
 from anabranch.transport.watermark import Clock
 
-_OUTCOME = "answers binary, rejected binary, watermark long, ended boolean, instants binary, " + ", ".join(
+_OUTCOME = "answers binary, file string, rejected binary, watermark long, ended boolean, instants binary, " + ", ".join(
     f"{name} long" for name in (*COUNTED, "state_bytes")
 )
 
+#: The answers of a micro-batch: a DataFrame if they are many (`large_answers.py`).
+Answers: TypeAlias = "pa.Table | DataFrame"
+
 #: Takes the answers of a micro-batch by number of the query, the quarantined rows and the number of the batch; returns
 #: how many answers it has delivered. After a failure it is called again with the same number.
-Sink = Callable[[SparkSession, Mapping[int, pa.Table], pa.Table, int], int]
+Sink = Callable[[SparkSession, Mapping[int, Answers], pa.Table, int], int]
 
 #: Makes the sink of a stream, given the id of its checkpoint.
 Output = Callable[[str], Sink]
@@ -77,6 +81,7 @@ def start(
     checkpoint: str,
     control: str,
     rows: str,
+    large: LargeAnswers,
     n_buckets: int,
     n_partitions: int,
     bounded: frozenset[int],
@@ -89,23 +94,25 @@ def start(
     ----------
     checkpoint, control, rows : folders; the control folder exists, and a file in it ends the input; `rows` has the rows
         of PER that are not complete
+    large : where answers are kept that are too many for the driver
     bounded : the numbers of the streams all rows of which are in one file
     n_buckets, n_partitions : fixed for the lifetime of a checkpoint; Spark stores the number of partitions there
     trigger : as for Spark's `DataStreamWriter.trigger`
     strict : whether a row that would be quarantined fails the run
     """
+    large.clear()  # of a process that was killed
     ends = spark.readStream.format("text").load(control)
     packets = [feed.packets() for feed in feeds]
     packets.append(ends.mapInArrow(partial(end_packets, len(job.layouts), n_buckets), PACKET_SCHEMA))
     outcomes = (
         reduce(DataFrame.unionAll, packets)
         .groupBy("bucket")
-        .transformWithState(BucketProcessor(partial(_step, job, bounded, strict)), _OUTCOME, "Append", "None")
+        .transformWithState(BucketProcessor(partial(_step, job, bounded, strict, large)), _OUTCOME, "Append", "None")
         .observe("anabranch", *_metrics(job))
     )
     writer = (
         outcomes.writeStream.queryName(_free_name(spark, name))
-        .foreachBatch(partial(_deliver, job, sink, log, OpenRows(rows, job)))
+        .foreachBatch(partial(_deliver, job, sink, log, OpenRows(rows, job), large))
         .option("checkpointLocation", checkpoint)
         .outputMode("append")
         .trigger(**trigger)
@@ -126,8 +133,9 @@ def _metrics(job: Job) -> list[Column]:
 
 
 def _step(
-    job: Job, bounded: frozenset[int], strict: bool, saved: Saved | None, pages: PageStore, rows: Iterable[Row]
-) -> tuple[Saved, Row]:
+    job: Job, bounded: frozenset[int], strict: bool, large: LargeAnswers, saved: Saved | None, pages: PageStore,
+    rows: Iterable[Row],
+) -> tuple[Saved, Row]:  # fmt: skip
     """One micro-batch of one bucket: its operator is opened, stepped and saved."""
     received = BucketInput(len(job.layouts))
     for row in rows:
@@ -147,8 +155,10 @@ def _step(
     counts.quarantined += rows_ahead.num_rows
     rejected = received.quarantined(pa.concat_tables([outcome.rejected, rows_ahead]), strict)
     after = clock.save(), operator.save()
+    blob, file = large.kept(outcome.answers)
     outcome_row = Row(
-        answers=write_tables({"answers": outcome.answers}) if outcome.answers.num_rows else None,
+        answers=blob,
+        file=file,
         rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
         watermark=watermark,
         ended=received.ended,
@@ -166,7 +176,15 @@ def _free_name(spark: SparkSession, name: str) -> str:
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def _deliver(job: Job, sink: Sink, log: StreamLog, open_rows: OpenRows, outcomes: DataFrame, batch: int) -> None:
+def _deliver(
+    job: Job,
+    sink: Sink,
+    log: StreamLog,
+    open_rows: OpenRows,
+    large: LargeAnswers,
+    outcomes: DataFrame,
+    batch: int,
+) -> None:
     """Collect the blobs of one micro-batch, finish the answers as a batch run does, and pass them to the sink.
 
     Only blobs are collected, one per bucket, so the stateful plan is evaluated exactly once.
@@ -175,7 +193,17 @@ def _deliver(job: Job, sink: Sink, log: StreamLog, open_rows: OpenRows, outcomes
     collected = outcomes.toArrow()
     spark = outcomes.sparkSession
     answers = _open(collected["answers"], "answers", job.answer_schema)
+    files = collected["file"].drop_null().to_pylist()
     rejected = _open(collected["rejected"], "rejected", QUARANTINE)
+    if files and not open_rows.is_used:
+        everything = to_frame(spark, answers).unionAll(frame_of(spark, files, job.answer_schema))
+        counts.add(collected, sink(spark, _finish_large(job, everything), rejected, batch))
+        large.clear()
+        return
+    if files:
+        # Rows of PER are few, and made in the driver.
+        answers = pa.concat_tables([answers, *read_files(files)])
+        large.clear()
     delivered = 0
     # A group may have hundreds of queries, most of them without answers in this micro-batch.
     queries = {0} if job.n_queries == 1 else set(pc.unique(answers[QUERY]).to_pylist())
@@ -201,6 +229,12 @@ def _shown_watermark(watermarks: pa.ChunkedArray, job: Job) -> str | float | Non
     times = decode_times(np.array([watermark]), kind)
     # As text by Arrow: the watermark may be past the last year of Python.
     return (times.cast(pa.string()) if kind is TimeKind.TIMESTAMP else times)[0].as_py()
+
+
+def _finish_large(job: Job, answers: DataFrame) -> dict[int, Answers]:
+    """Finish answers on the executors."""
+    queries = [0] if job.n_queries == 1 else [row[QUERY] for row in answers.select(QUERY).distinct().collect()]
+    return {query: finish_frame(job.finishing(query), answers) for query in queries}
 
 
 def _instants(blobs: pa.ChunkedArray) -> I64:

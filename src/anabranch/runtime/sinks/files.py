@@ -11,6 +11,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +24,12 @@ from anabranch.binding.targets import FORMATS
 from anabranch.columns.statuses import FINAL
 from anabranch.errors import AnabranchError, DataError
 from anabranch.runtime import atomic
+from anabranch.runtime.batch import counted
 from anabranch.runtime.finishing import to_frame
 from anabranch.runtime.sinks.target import AnswerWriter
 from anabranch.runtime.sources.files import is_local, local_folder
 from anabranch.runtime.spark import with_settings
+from anabranch.runtime.streaming import Answers
 
 #: The file with the id of the checkpoint that an output folder belongs to.
 _OWNER = "_checkpoint"
@@ -119,6 +122,8 @@ class FolderTarget:
     file_format : 'parquet', 'csv' or 'json'
     """
 
+    takes_frames: ClassVar[bool] = True
+
     def __init__(self, folder: str, file_format: str) -> None:
         if file_format not in FORMATS:
             raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
@@ -155,8 +160,10 @@ class _BatchFiles:
         # Files that a killed run left incomplete.
         shutil.rmtree(self._folder / _STAGING, ignore_errors=True)
 
-    def write_answers(self, spark: SparkSession, answers: pa.Table, batch: int) -> int:
+    def write_answers(self, spark: SparkSession, answers: Answers, batch: int) -> int:
         """Write the answers of a micro-batch; provisional answers go to the subfolder `_provisional`."""
+        if isinstance(answers, DataFrame):
+            return self._write_large(answers, batch)
         if "status" not in answers.column_names:
             return self.write(spark, answers, batch)
         final = pc.is_in(answers["status"], value_set=pa.array(FINAL))
@@ -167,7 +174,7 @@ class _BatchFiles:
 
     def write(self, spark: SparkSession, table: pa.Table, batch: int) -> int:
         """Write the rows of a micro-batch; returns how many there are."""
-        target = self._folder / f"part-{batch:010d}.{self._format}"
+        target = self._target(batch)
         if table.num_rows:
             staging = self._folder / _STAGING / str(batch)
             written = self._stage(spark, table, staging)
@@ -178,6 +185,32 @@ class _BatchFiles:
             # A replayed batch without rows must not leave an old file behind.
             target.unlink(missing_ok=True)
         return table.num_rows
+
+    def _write_large(self, answers: DataFrame, batch: int) -> int:
+        """Let an executor write the answers of a micro-batch, as one file, which is then renamed."""
+        if "status" in answers.columns:
+            final = F.col("status").isin(*FINAL)
+            provisional = _BatchFiles(str(self._folder / "_provisional"), self._format)
+            provisional._write_frame(answers.where(~final), batch)
+            answers = answers.where(final)
+        return self._write_frame(answers, batch)
+
+    def _write_frame(self, rows: DataFrame, batch: int) -> int:
+        staging = self._folder / _STAGING / str(batch)
+        shutil.rmtree(staging, ignore_errors=True)  # of an attempt that failed
+        rows, n_rows = counted(rows)
+        _save(rows.repartition(1), self._format, str(staging))
+        if n_rows():
+            written = next(path for path in staging.iterdir() if path.name.startswith("part-"))
+            _flush(written)
+            os.replace(written, self._target(batch))
+        else:
+            self._target(batch).unlink(missing_ok=True)
+        shutil.rmtree(staging.parent)
+        return n_rows()
+
+    def _target(self, batch: int) -> Path:
+        return self._folder / f"part-{batch:010d}.{self._format}"
 
     def _stage(self, spark: SparkSession, table: pa.Table, staging: Path) -> Path:
         """Write a file that nobody reads yet. Arrow writes Parquet without the overhead of a Spark job."""

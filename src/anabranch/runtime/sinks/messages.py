@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +21,8 @@ class KafkaTarget:
 
     A micro-batch is one transaction. If it is repeated after a failure, the same messages follow with the same keys.
     """
+
+    takes_frames: ClassVar[bool] = False
 
     def __init__(self, query: str, target: nodes.Target, base: str) -> None:
         self._query, self._target, self._base = query, target, base
@@ -76,6 +79,8 @@ class _KafkaWriter:
 
 class MqttTarget:
     """A topic. The payload is the answer with its id, as `_id`. QoS 1: each arrives at least once."""
+
+    takes_frames: ClassVar[bool] = False
 
     def __init__(self, query: str, target: nodes.Target, base: str) -> None:
         self._query, self._target = query, target

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +34,8 @@ _OWN_COLUMNS = {
 
 class PostgresTarget:
     """A table, which is created if it does not exist."""
+
+    takes_frames: ClassVar[bool] = False
 
     def __init__(self, query: str, target: nodes.Target, base: str) -> None:
         self._query, self._target = query, target

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from typing import ClassVar
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from anabranch.errors import DataError
 from anabranch.language import nodes
+from anabranch.runtime.batch import counted
 from anabranch.runtime.finishing import to_frame
 from anabranch.runtime.sinks.target import AnswerWriter
+from anabranch.runtime.streaming import Answers
 
 #: The property of a table that says who writes to it: `run` or `stream`.
 _OWNER = "anabranch.written_by"
@@ -17,6 +20,8 @@ _OWNER = "anabranch.written_by"
 
 class TableTarget:
     """A table, which is created if it does not exist."""
+
+    takes_frames: ClassVar[bool] = True
 
     def __init__(self, target: nodes.Target) -> None:
         self._name = target.name
@@ -74,11 +79,15 @@ class _TableWriter:
         self._target, self._owner = target, owner
         self._is_first = True
 
-    def __call__(self, spark: SparkSession, answers: pa.Table, batch: int) -> int:
-        if answers.num_rows:
-            own = answers.append_column("_run", pa.array([self._owner] * answers.num_rows))
-            own = own.append_column("_batch", pa.array([batch] * answers.num_rows, pa.int64()))
-            # One file is committed as a whole, in every format.
-            self._target.append(to_frame(spark, own).coalesce(1), self._is_first)
+    def __call__(self, spark: SparkSession, answers: Answers, batch: int) -> int:
+        if isinstance(answers, DataFrame):
+            rows, n_rows = counted(answers)
+        else:
+            rows, n_rows = to_frame(spark, answers), lambda: answers.num_rows
+            if not answers.num_rows:
+                return 0
+        own = rows.select("*", F.lit(self._owner).alias("_run"), F.lit(batch).cast("long").alias("_batch"))
+        # One file is committed as a whole, in every format.
+        self._target.append(own.repartition(1), self._is_first)
         self._is_first = False
-        return answers.num_rows
+        return n_rows()

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,17 +15,20 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.binding.secrets import redacted
 from anabranch.errors import AnabranchError
 from anabranch.language import nodes
-from anabranch.runtime.streaming import Sink
+from anabranch.runtime.streaming import Answers, Sink
 
 #: The run of answers that no stream has given, in their ids.
 BATCH_RUN = "run"
 
 #: Takes the answers of a micro-batch and its number; returns how many they are.
-AnswerWriter = Callable[[SparkSession, pa.Table, int], int]
+AnswerWriter = Callable[[SparkSession, Any, int], int]
 
 
 class AnswerTarget(Protocol):
     """Where the answers of one query go."""
+
+    #: Whether its writers also take DataFrames: executors write them. Other writers only take tables.
+    takes_frames: ClassVar[bool]
 
     def open(self, owner: str) -> AnswerWriter:
         """The writer of a stream; `owner` is the id of its checkpoint. Fails if there is no connection."""
@@ -39,11 +42,16 @@ def to_targets(targets: Sequence[AnswerTarget], write_rejected: AnswerWriter) ->
 
     def sink(owner: str) -> Sink:
         writers = [target.open(owner) for target in targets]
+        takes_frames = [target.takes_frames for target in targets]
 
-        def write(spark: SparkSession, answers: Mapping[int, pa.Table], rejected: pa.Table, batch: int) -> int:
+        def write(spark: SparkSession, answers: Mapping[int, Answers], rejected: pa.Table, batch: int) -> int:
             if rejected.num_rows:
                 write_rejected(spark, rejected, batch)
-            return sum(writers[query](spark, table, batch) for query, table in answers.items())
+            delivered = 0
+            for query, rows in answers.items():
+                fits = isinstance(rows, pa.Table) or takes_frames[query]
+                delivered += writers[query](spark, rows if fits else rows.toArrow(), batch)
+            return delivered
 
         return write
 
