@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,6 +57,14 @@ AllowEmpty = Annotated[
     bool,
     typer.Option("--allow-empty", help="Do not fail if an input has no rows, or if most of its rows are quarantined."),
 ]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Also draw the answers: .html, .png, .svg or .json. Several queries: one FILE-<query> each.",
+    ),
+]
 SummaryFile = Annotated[
     str | None, typer.Option("--summary", metavar="FILE", help="Write the counts of the run to FILE, as JSON.")
 ]
@@ -67,6 +76,7 @@ def command(
     output: Output = None,
     format: Format = None,
     limit: Limit = None,
+    plot: Plot = None,
     query: options.Queries = None,
     summary: SummaryFile = None,
     allow_empty: AllowEmpty = False,
@@ -76,7 +86,7 @@ def command(
     verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook over the archive."""
-    destination = destination_of(output, format, limit)
+    destination = replace(destination_of(output, format, limit), plot=plot)
     with run_summary(workbook, summary) as report:
         session = open_workbook(workbook, input, master, verbose, once=True, max_answers=max_answers)
         queries = runnable_queries(session, workbook, query)
@@ -123,12 +133,14 @@ class Destination:
     format : of the files or lines
     limit : the maximum number of answers of each query; None for all, or for the usual number in a table
     several : whether more than one query is run
+    plot : the file of a chart, or None
     """
 
     output: str | None
     format: str
     limit: int | None
     several: bool = False
+    plot: Path | None = None
 
     @property
     def folder(self) -> str | None:
@@ -147,16 +159,36 @@ class Destination:
         if self.folder is not None:
             for query in queries:
                 check_replaceable(os.path.join(self.folder, query.name))
+        if self.plot is not None:
+            from anabranch.cli.plot import check_chart_file
+
+            check_chart_file(self.plot, "--plot")
 
     def output_of(self, name: str) -> str | None:
         """Where the answers of a query are: its folder, `-`, or None."""
         return self.output if self.folder is None else os.path.join(self.folder, name)
 
     def deliver(self, answers, name: str, is_ordered: bool = False) -> pa.Table | list[str] | None:
-        """Write the answers of a query to its folder, or collect those that will be printed.
+        """Draw the answers of a query, and write them to its folder or collect those that will be printed.
 
-        Those that are ordered (ORDER BY) keep their order.
+        Those that are ordered (ORDER BY) keep their order. For a chart all answers are collected, so that the query
+        runs once.
         """
+        if self.plot is None:
+            return self._deliver(answers, name, is_ordered)
+        from anabranch.plotting import plot
+        from anabranch.runtime.finishing import to_frame
+
+        table = answers.toArrow()
+        delivered = self._deliver(to_frame(answers.sparkSession, table), name, is_ordered)
+        plot(table, title=name).save(self._chart_file(self.plot, name))
+        return delivered
+
+    def _chart_file(self, path: Path, name: str) -> Path:
+        """The file of the chart of a query: with its name if there are several."""
+        return path.with_name(f"{path.stem}-{name}{path.suffix}") if self.several else path
+
+    def _deliver(self, answers, name: str, is_ordered: bool) -> pa.Table | list[str] | None:
         from anabranch.runtime.sinks.files import write_whole
         from anabranch.runtime.sinks.lines import text_lines
 

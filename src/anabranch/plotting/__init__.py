@@ -4,7 +4,7 @@ One Vega-Lite specification serves all of them. Altair and vl-convert are the ex
 chart is drawn. Nothing here needs Spark.
 """
 
+from anabranch.plotting.dispatch import plot
 from anabranch.plotting.geojson import to_geojson
-from anabranch.plotting.plot import plot
 
 __all__ = ["plot", "to_geojson"]

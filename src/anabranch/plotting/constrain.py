@@ -40,22 +40,20 @@ def draw(
     width = min(marks.WIDTH, max(height * across / (top - bottom), 320))
     chart = chart.properties(width=round(width), height=round(height))
     placed = {row["answer"] for row in points}
-    notes = list(answers.notes)
+    notes = ["linked: the events of one answer; paler: less probable", *answers.notes]
     if len(placed) < answers.table.num_rows:
         notes.append(f"{answers.table.num_rows - len(placed):,} answers without locations are left out")
     return marks.titled(chart.add_params(marks.threshold_slider(threshold)), title or "Where answers are", notes)
 
 
 def _points(answers: Answers, space: Space) -> list[Row]:
-    """Return the events of all answers; the first of three or more is repeated, so that links close."""
+    """Return the located events of all answers."""
     points: list[Row] = []
     for number, (row, details) in enumerate(answers.rows()):
         located = space.located(answers, row)
-        closed = [*located, located[0]] if len(located) > 2 else located
         points += [
             {"answer": number, "order": order, "variable": name, "x": place[0], "y": place[1], **details}
-            | {"closing": order == len(located)}
-            for order, (name, place) in enumerate(closed)
+            for order, (name, place) in enumerate(located)
         ]
     return points
 
@@ -82,10 +80,13 @@ def _layers(answers: Answers, points: list[Row], space: Space) -> list[Any]:
     colour = {"color": alt.Color("variable:N", title="event", sort=variables, scale=alt.Scale(domain=variables))}
     faint = alt.Opacity("probability:Q", scale=alt.Scale(domain=[0, 1], range=[0.25, 1]), legend=None)
     at = {"x": alt.X("x:Q"), "y": alt.Y("y:Q"), "opacity": faint, "tooltip": tooltip}
-    links = base.mark_line(style="link", clip=True).encode(**at, detail="answer:N", order="order:Q")
-    events = base.transform_filter("!datum.closing").mark_point(style="known", filled=True, size=90, clip=True)
+    # The links of three or more events close.
+    linked = base.mark_line(style="link", interpolate="linear-closed", clip=True)
+    links = linked.encode(**at, detail="answer:N", order="order:Q")
+    events = base.mark_point(style="known", filled=True, size=90, clip=True)
     events = events.encode(**at, **(colour if len(variables) > 1 else {}))
-    return [links, events]
+    below = base.mark_point(style="paper", filled=True, size=90, clip=True).encode(x="x:Q", y="y:Q")
+    return [links, below, events]
 
 
 def _land(box: tuple[float, float, float, float], space: Space) -> list[Any]:

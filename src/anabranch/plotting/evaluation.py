@@ -21,7 +21,9 @@ def draw(evaluation: Evaluation, title: str) -> Any:
     """Draw the share of true answers over their probability, and the quality over the threshold."""
     notes = [f"{name}: {text}" for name, text in evaluation.facts() if name in ("answers", "best threshold")]
     left = alt.vconcat(_reliability(evaluation), _counts(evaluation), spacing=8)
-    chart = alt.hconcat(left, _thresholds(evaluation), spacing=48).resolve_scale(color="independent")
+    chart = alt.hconcat(left, _thresholds(evaluation), spacing=48).resolve_scale(
+        color="independent", strokeDash="independent"
+    )
     return marks.titled(chart, title or "Evaluation", notes)
 
 
@@ -72,7 +74,9 @@ def _thresholds(evaluation: Evaluation) -> Any:
     base = alt.Chart(marks.data(rows)).encode(x=at, y=height, color=alt.Color("measure:N", **named))
     lines = base.mark_line(strokeWidth=2).encode(strokeDash=alt.StrokeDash("measure:N", **named))
     points = base.mark_point(filled=True, size=36, opacity=1).encode(tooltip=["threshold:Q", "measure:N", "value:Q"])
-    best = alt.Chart(marks.data([{"threshold": evaluation.best.threshold, "text": "best"}])).encode(x=at)
+    best = alt.Chart(
+        marks.data([{"threshold": evaluation.best.threshold, "text": f"best: {evaluation.best.threshold:g}"}])
+    ).encode(x=at)
     rule = best.mark_rule(style="threshold")
     text = best.mark_text(style="label", align="left", dx=5, y=SIDE - 10).encode(text="text:N")
     layers = alt.layer(rule, lines, points, text)

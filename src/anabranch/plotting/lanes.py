@@ -29,7 +29,9 @@ def draw(answers: Answers, title: str, threshold: float | None, time: str | None
     labels = [lane.label(shared) for lane in lanes]
     chart = _layered(answers, points, [lane.span(margin) for lane in lanes], labels)
     hollow = any(not point["read"] for point in points)
-    notes = [*(["hollow: not read; drawn between the events around it"] if hollow else []), *answers.notes]
+    notes = ["the events of each answer and its probability; paler: less probable"]
+    notes += ["hollow: not read; drawn between the events around it"] if hollow else []
+    notes += answers.notes
     if lanes and not any(lane.known for lane in lanes):
         notes.append(f"the events have no time '{field}'; pass time=")
     chart = chart.properties(width=marks.WIDTH, height=max(marks.LANE * len(lanes), 2 * marks.LANE))
@@ -38,7 +40,7 @@ def draw(answers: Answers, title: str, threshold: float | None, time: str | None
 
 def _layered(answers: Answers, points: list[Row], spans: list[Row], labels: Sequence[str]) -> Any:
     lane, at = marks.lane_axis(labels), marks.time_axis("t", answers.table["t"].to_pylist(), padding=46)
-    faint = alt.Opacity("probability:Q", scale=alt.Scale(domain=[0, 1], range=[0.3, 1]), legend=None)
+    faint = alt.Opacity("probability:Q", scale=alt.Scale(domain=[0, 1], range=[0.4, 1]), legend=None)
     colour = alt.Color("component:N", title="event", scale=alt.Scale(domain=answers.events))
     lines = alt.Chart(marks.data(spans)).transform_filter(marks.shown())
     line = lines.mark_rule(style="lane").encode(x=at, x2="t_to:Q", y=lane)
@@ -83,7 +85,7 @@ class Lane:
 
     def span(self, margin: float) -> Row:
         """Return the line of the lane, from the first mark to the last, with the text of the probability."""
-        places = [t for t in self._places(margin) if t is not None] or [instant(self.row["t"])]
+        places = [t for t in self._places(margin) if t is not None] or [instant(self.row["t"]) or 0.0]
         text = probability_text(self.details["probability"])
         return {"lane": self.number, "t": places[0], "t_to": max(places), "text": text, **self.details}
 

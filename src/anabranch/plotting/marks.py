@@ -27,9 +27,9 @@ STATUSES = ["validated", "final", "matched", "partial", "tentative", "provisiona
 """The statuses in the order of the colours."""
 
 
-def data(rows: Sequence[Row]) -> alt.Data:
-    """Return rows as data of a chart."""
-    return alt.Data(values=list(rows))
+def data(rows: Sequence[Row]) -> Any:
+    """Return rows as data of a chart. Altair writes data that several marks use once."""
+    return alt.InlineData(values=list(rows))
 
 
 def threshold_slider(value: float | None) -> Any:
@@ -86,11 +86,10 @@ def lane_axis(labels: Sequence[str]) -> Any:
 
 def probability_labels(base: Any, position: Any, clip: bool = True) -> Any:
     """Return the probability of each lane, written to the right of it."""
-    return base.mark_text(style="label", align="left", dx=8, clip=clip).encode(
-        x=position, text="text:N", opacity=alt.value(1)
-    )
+    return base.mark_text(style="label", align="left", dx=8, clip=clip).encode(x=position, text="text:N")
 
 
 def titled(chart: Any, title: str, notes: Sequence[str]) -> Any:
     """Return the chart with its title and notes on lines below it."""
-    return chart.properties(title=alt.TitleParams(title, **({"subtitle": list(notes)} if notes else {})))
+    lines: dict[str, Any] = {"subtitle": list(notes)} if notes else {}
+    return chart.properties(title=alt.TitleParams(title, **lines))

@@ -31,7 +31,7 @@ def draw(
     labels = [_label(answers, row, time) for row, _ in ordered]
     height = max(marks.LANE * len(rows), 2 * marks.LANE)
     certain = any(row["certain_from"] is not None for row in rows)
-    notes = ["dark: where the probability reaches the THRESHOLD of the query"] if certain else []
+    notes = ["solid: where the probability reaches the THRESHOLD of the query"] if certain else []
     extent = _extent(rows)
     axis: dict[str, Any] = {"padding": 46} if data is None else {"domain": list(extent)}
     chart = _lanes(answers, rows, labels, marks.time_axis("t", times, **axis), certain)
@@ -62,7 +62,7 @@ def _lanes(answers: Answers, rows: list[Row], labels: Sequence[str], at: Any, ce
     base = alt.Chart(marks.data(rows)).transform_filter(marks.shown()).encode(y=marks.lane_axis(labels))
     colour = marks.status_colour(answers)
     encoded: dict[str, Any] = {"tooltip": marks.tooltips(answers), **({} if colour is None else {"color": colour})}
-    look = {"style": "answer", "height": 14, "clip": True, "cornerRadius": 2}
+    look: dict[str, Any] = {"style": "answer", "height": 14, "clip": True, "cornerRadius": 2}
     valid = base.mark_bar(**look, opacity=0.35 if certain else 0.8).encode(x=at, x2="valid_to:Q", **encoded)
     layers = [valid.add_params(marks.zoom("zoom"))]
     if certain:

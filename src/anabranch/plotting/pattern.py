@@ -51,10 +51,8 @@ def _reading(answers: Answers, per: bool, group: str | None) -> str:
 
 def _layers(answers: Answers, times: list[Any], per: bool, single: bool, colour: Any | None) -> list[Any]:
     base = alt.Chart().transform_filter(marks.shown())
-    scale, ticks = marks.PROBABILITY_SCALE, None if single else [0, 0.5, 1]
-    height = alt.Y(
-        "probability:Q", scale=scale, title="probability" if single else None, axis=alt.Axis(values=ticks, format="~g")
-    )
+    scale, axis = marks.PROBABILITY_SCALE, alt.Axis(format="~g", tickCount=5 if single else 2)
+    height = alt.Y("probability:Q", scale=scale, title="probability" if single else None, axis=axis)
     at = marks.time_axis("t", times, padding=0 if per else 12)
     coloured = {} if colour is None else {"color": colour}
     encoded: dict[str, Any] = {"tooltip": marks.tooltips(answers), **coloured}
@@ -68,22 +66,22 @@ def _layers(answers: Answers, times: list[Any], per: bool, single: bool, colour:
     if {"lower", "upper"} <= set(answers.table.column_names):
         intervals = base.transform_filter("datum.upper - datum.lower > 1e-9").mark_rule(style="range", clip=True)
         layers.append(intervals.encode(x="middle:T" if is_clock(times) else "middle:Q", y="lower:Q", y2="upper:Q"))
-    line = alt.Chart(marks.data([{}])).mark_rule(style="threshold")
-    layers.append(
-        line.encode(
-            y=alt.YDatum(alt.expr("threshold"), type="quantitative"),
-            opacity=alt.value(alt.expr("threshold > 0 ? 1 : 0")),
-        )
-    )
     layers[0] = layers[0].add_params(marks.zoom("zoom"))
-    return layers
+    return [*layers, _threshold_line()]
+
+
+def _threshold_line() -> Any:
+    """Return a line that follows the slider."""
+    height = alt.YDatum(alt.expr("threshold"), type="quantitative")
+    visible = alt.value(alt.expr("threshold > 0 ? 1 : 0"))
+    return alt.Chart(marks.data([{}])).mark_rule(style="threshold").encode(y=height, opacity=visible)
 
 
 def _row(answers: Answers, row: Row, details: Row, per: bool) -> Row:
     start, end = (row["t_from"], row["t_to"]) if per else (row["t"], row["t"])
     times = instant(start), instant(end)
     middle = None if times[0] is None or times[1] is None else (times[0] + times[1]) / 2
-    bounds = {name: row[name] for name in ("lower", "upper") if name in row}
+    bounds: Row = {name: row[name] for name in ("lower", "upper") if name in row}
     status = {"status": row["status"]} if "status" in row else {}
     label = answers.label(row)
     return {"group": label, "t": times[0], "t_to": times[1], "middle": middle, **bounds, **status, **details}

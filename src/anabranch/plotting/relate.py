@@ -41,7 +41,7 @@ def draw(
 
 def _bars(answers: Answers, rows: list[Row], labels: Sequence[str]) -> Any:
     base = alt.Chart(marks.data(rows)).transform_filter(marks.shown()).encode(y=marks.lane_axis(labels))
-    length = alt.X("probability:Q", title="probability", scale=marks.PROBABILITY_SCALE)
+    length = alt.X("probability:Q", title="probability", scale=marks.PROBABILITY_SCALE, axis=alt.Axis(tickCount=5))
     colour = marks.status_colour(answers)
     encoded: dict[str, Any] = {"tooltip": marks.tooltips(answers), **({} if colour is None else {"color": colour})}
     bars = base.mark_bar(style="answer", height=13, cornerRadius=2).encode(x=length, **encoded)

@@ -83,7 +83,7 @@ def _styles(found: Colours) -> dict[str, Any]:
         "answer": {"color": found.accent},
         "threshold": {"color": found.alarm, "strokeWidth": 1.5, "strokeDash": [5, 4]},
         "range": {"color": found.muted, "strokeWidth": 1},
-        "lane": {"color": found.grid, "strokeWidth": 2},
+        "lane": {"color": found.muted, "opacity": 0.45, "strokeWidth": 2},
         "missing": {"strokeWidth": 2, "strokeDash": [3, 2]},
         "paper": {"color": found.paper, "opacity": 1},
         "known": {"stroke": found.paper, "strokeWidth": 1},
