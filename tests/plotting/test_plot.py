@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ import pytest
 import anabranch as ab
 from anabranch.errors import AnabranchError, DataError
 from anabranch.plotting.answers import kind_of, table_of
-from anabranch.plotting.chart import Chart
 from tests.charts.answers import HOSTILE
 from tests.drawing.pictures import texts
 from tests.plotting import answers as given
+from tests.plotting.specifications import marks, rows, subtitle
 
 DRAWN = {
     "pattern": lambda: ab.plot(given.coffee(), title="coffee", threshold=0.1),
@@ -50,32 +49,6 @@ LABELS = {
     "lanes": {"pumps", "event", "v", "1", "2", "0.360"},
     "evaluation": {"cases", "Reliability", "Thresholds", "precision", "recall", "F1", "share of true answers"},
 }
-
-
-def rows(chart: Chart, field: str) -> list[dict[str, Any]]:
-    """The rows of the data set of a chart that has a field."""
-    for values in chart.to_dict()["datasets"].values():
-        if values and field in values[0]:
-            found: list[dict[str, Any]] = values
-            return found
-    raise AssertionError(f"no data have {field}")
-
-
-def marks(node: Any) -> Iterator[dict[str, Any]]:
-    """All views of a specification that have a mark."""
-    if isinstance(node, dict):
-        if "mark" in node:
-            yield node
-        for name, part in node.items():
-            yield from marks(part if name != "config" else None)
-    elif isinstance(node, list):
-        for part in node:
-            yield from marks(part)
-
-
-def subtitle(chart: Chart) -> list[str]:
-    lines: list[str] = chart.to_dict()["title"].get("subtitle", [])
-    return lines
 
 
 # ---------------------------------------------------------------- all kinds
@@ -114,7 +87,7 @@ def test_a_page_is_self_contained_and_has_both_themes(tmp_path: Path) -> None:
     ab.plot(given.coffee(), title="coffee").save(tmp_path / "chart.html")
     page = (tmp_path / "chart.html").read_text()
     assert re.search(r"<script[^>]+src\s*=", page) is None
-    assert re.search(r"<link|@import|url\(", page.partition("<script>")[0]) is None
+    assert re.search(r"<link|@import|url\(", page.partition('<script type="module">')[0]) is None
     assert re.search(r"import\s*\(?\s*[\"']https?:", page) is None
     assert "prefers-color-scheme: dark" in page
     configs = json.loads(_element(page, "configs"))

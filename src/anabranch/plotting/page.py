@@ -24,7 +24,7 @@ _PAGE = """<!DOCTYPE html>
 <main id="chart" role="img" aria-label="{title}"></main>
 <script type="application/json" id="specification">{specification}</script>
 <script type="application/json" id="configs">{configs}</script>
-<script>{script}</script>
+<script type="module">{script}</script>
 </body>
 </html>
 """
