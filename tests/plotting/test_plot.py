@@ -398,6 +398,24 @@ def test_an_evaluation_has_its_bins_and_its_best_threshold() -> None:
     assert {"threshold": result.best.threshold, "measure": "F1", "value": result.best.f1} in rows(chart, "measure")
 
 
+def test_times_may_be_timestamps_in_every_kind() -> None:
+    """The rest of the answers has numbers where those of the charts above have numbers."""
+    event = {"tag": "pen", "when": given.at(0)}
+    sequence = {"t": given.at(9), "t_start": given.at(0), "probability": 0.5, "x": event, "y": None}
+    chart = ab.plot([{**sequence, "z": {"tag": "pen", "when": given.at(9)}}])
+    assert [point["t"] for point in rows(chart, "read")] == [1000 * given.at(t).timestamp() for t in (0, 4.5, 9)]
+    car = {"car": "a", "t": given.at(0)}
+    valid = {"valid_from": given.at(1), "valid_to": given.at(3), "certain_from": given.at(2), "certain_to": given.at(3)}
+    near = [{"a": car, **valid, "probability": 0.5}]
+    data = [{**car, "x": 1.0, "x_rate": 0.5}]
+    pair = [{"a": {"bus": "k"}, "b": {"bus": "l"}, "probability": 0.5}]
+    stops = [{"bus": bus, "seq": seq, "t": given.at(seq)} for bus in "kl" for seq in (1, 2)]
+    charts = (chart, ab.plot(near), ab.plot(near, data=data, error=1), ab.plot(pair, data=stops))
+    for drawn in charts:
+        assert "time (UTC), 2026-03-02" in texts(drawn.to_svg())
+    assert rows(charts[2], "part")[-1]["value"] == pytest.approx(1 + 0.5 * 60 * 3.5)
+
+
 # ---------------------------------------------------------------- GeoJSON
 
 

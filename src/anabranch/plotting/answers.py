@@ -162,8 +162,9 @@ class Answers:
 
     @property
     def events(self) -> list[str]:
-        """The columns that hold events, in the order of the query."""
-        return [field.name for field in self.table.schema if is_event(field)]
+        """The columns that hold events, in the order of the query; in a list of dicts, one may be NULL in all rows."""
+        unknown = {field.name for field in self.table.schema if pa.types.is_null(field.type)} - NOT_GROUPS
+        return [field.name for field in self.table.schema if is_event(field) or field.name in unknown]
 
     @property
     def detail_names(self) -> list[str]:

@@ -39,7 +39,10 @@ def draw(answers: Answers, title: str, threshold: float | None, time: str | None
 
 
 def _layered(answers: Answers, points: list[Row], spans: list[Row], labels: Sequence[str]) -> Any:
-    lane, at = marks.lane_axis(labels), marks.time_axis("t", answers.table["t"].to_pylist(), padding=46)
+    domain = marks.extent([span[name] for span in spans for name in ("t", "t_to")])
+    times = answers.table["t"].to_pylist()
+    at, end = (marks.time_axis(field, times, domain=domain, padding=46) for field in ("t", "t_to"))
+    lane = marks.lane_axis(labels)
     faint = alt.Opacity("probability:Q", scale=alt.Scale(domain=[0, 1], range=[0.4, 1]), legend=None)
     colour = alt.Color("component:N", title="event", scale=alt.Scale(domain=answers.events))
     lines = alt.Chart(marks.data(spans)).transform_filter(marks.shown())
@@ -49,7 +52,7 @@ def _layered(answers: Answers, points: list[Row], spans: list[Row], labels: Sequ
     read = base.transform_filter("datum.read").mark_point(style="known", size=130, filled=True, clip=True)
     missing = base.transform_filter("!datum.read").mark_point(style="missing", size=110, clip=True)
     below = base.mark_point(style="paper", size=130, filled=True, clip=True).encode(x=at, y=lane)
-    texts = marks.probability_labels(lines.encode(y=lane), alt.X("t_to:Q"))
+    texts = marks.probability_labels(lines.encode(y=lane), end)
     return alt.layer(
         line.add_params(marks.zoom("zoom")),
         below,

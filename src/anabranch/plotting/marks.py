@@ -44,7 +44,7 @@ def shown() -> Any:
 
 
 def time_axis(field: str, times: Sequence[Any], **options: Any) -> Any:
-    """Return the horizontal axis of a field of the chart, whose values are `times`; timestamps are in UTC.
+    """Return the horizontal axis of a field of the chart; `times` are times of the answers. Timestamps are in UTC.
 
     The title has the date if it is the same for all times; otherwise it is on the axis, at midnight.
     """
@@ -56,6 +56,16 @@ def time_axis(field: str, times: Sequence[Any], **options: Any) -> Any:
     title = f"time (UTC), {days.pop()}" if len(days) == 1 else "time (UTC)"
     axis = alt.Axis(tickCount=8, labelExpr=f"utcFormat(datum.value, {json.dumps(TIME_LABELS)})")
     return alt.X(f"{field}:T", title=title, axis=axis, scale=alt.Scale(type="utc", nice=False, **options))
+
+
+def extent(numbers: Sequence[float | None]) -> list[float]:
+    """Return the first and the last of the numbers of a chart; a single one gets some space around it.
+
+    Axes have fixed domains, so that they do not move when the slider hides answers.
+    """
+    known = [number for number in numbers if number is not None] or [0.0]
+    low, high = min(known), max(known)
+    return [low, high] if low < high else [low - 1, high + 1]
 
 
 def zoom(name: str, *encodings: Any) -> Any:

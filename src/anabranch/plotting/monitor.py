@@ -33,8 +33,10 @@ def draw(
     certain = any(row["certain_from"] is not None for row in rows)
     notes = ["solid: where the probability reaches the THRESHOLD of the query"] if certain else []
     extent = _extent(rows)
-    axis: dict[str, Any] = {"padding": 46} if data is None else {"domain": list(extent)}
-    chart = _lanes(answers, rows, labels, marks.time_axis("t", times, **axis), certain)
+    known = marks.extent([row[name] for row in rows for name in ("t", "valid_to")])
+    axis: dict[str, Any] = {"padding": 46, "domain": known} if data is None else {"domain": list(extent)}
+    axes = {field: marks.time_axis(field, times, **axis) for field in ("t", "certain_from", "valid_to")}
+    chart = _lanes(answers, rows, labels, axes, certain)
     chart = chart.properties(width=marks.WIDTH, height=height)
     if data is not None:
         tracks = _tracks(
@@ -58,20 +60,20 @@ def _label(answers: Answers, row: Row, time: str | None) -> str:
     return " – ".join(key_text(row[name], without=(time or "t",)) for name in answers.groups)
 
 
-def _lanes(answers: Answers, rows: list[Row], labels: Sequence[str], at: Any, certain: bool) -> Any:
+def _lanes(answers: Answers, rows: list[Row], labels: Sequence[str], axes: Row, certain: bool) -> Any:
     base = alt.Chart(marks.data(rows)).transform_filter(marks.shown()).encode(y=marks.lane_axis(labels))
     colour = marks.status_colour(answers)
     encoded: dict[str, Any] = {"tooltip": marks.tooltips(answers), **({} if colour is None else {"color": colour})}
     look: dict[str, Any] = {"style": "answer", "height": 14, "clip": True, "cornerRadius": 2}
-    valid = base.mark_bar(**look, opacity=0.35 if certain else 0.8).encode(x=at, x2="valid_to:Q", **encoded)
+    valid = base.mark_bar(**look, opacity=0.35 if certain else 0.8).encode(x=axes["t"], x2="valid_to:Q", **encoded)
     layers = [valid.add_params(marks.zoom("zoom"))]
     if certain:
         sure = base.transform_filter("datum.certain_from !== null").mark_bar(**look)
-        layers.append(sure.encode(x=alt.X("certain_from:Q"), x2="certain_to:Q", **encoded))
+        layers.append(sure.encode(x=axes["certain_from"], x2="certain_to:Q", **encoded))
     # A validity of one instant has no width.
     instants = base.transform_filter("datum.t === datum.valid_to")
-    layers.append(instants.mark_tick(style="answer", height=14, thickness=2, clip=True).encode(x=at, **encoded))
-    return alt.layer(*layers, marks.probability_labels(base, alt.X("valid_to:Q")))
+    layers.append(instants.mark_tick(style="answer", height=14, thickness=2, clip=True).encode(x=axes["t"], **encoded))
+    return alt.layer(*layers, marks.probability_labels(base, axes["valid_to"]))
 
 
 # ---------------------------------------------------------------- tracks

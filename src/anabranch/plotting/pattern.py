@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from anabranch.plotting import marks
-from anabranch.plotting.answers import Answers, Row, instant, is_clock
+from anabranch.plotting.answers import Answers, Row, instant
 from anabranch.text import short
 
 MOST_GROUPS = 12
@@ -27,9 +27,14 @@ def draw(answers: Answers, title: str, threshold: float | None, **_: Any) -> Any
     if len(kept) < len(rows) and not notes:
         notes = [f"{len(rows) - len(kept):,} answers without a time are left out"]
     colour = marks.status_colour(answers)
+    domain = marks.extent([row[name] for row in kept for name in ("t", "t_to")])
+    padding = 0 if per else 12
+    at, middle = (marks.time_axis(field, times, domain=domain, padding=padding) for field in ("t", "middle"))
     single = len({row["group"] for row in kept}) <= 1
     height = HEIGHT_OF_ONE if single else HEIGHT
-    layers = alt.layer(*_layers(answers, times, per, single, colour)).properties(width=marks.WIDTH, height=height)
+    layers = alt.layer(*_layers(answers, (at, middle), per, single, colour)).properties(
+        width=marks.WIDTH, height=height
+    )
     if single:
         chart = layers.properties(data=marks.data(kept))
     else:
@@ -49,11 +54,11 @@ def _reading(answers: Answers, per: bool, group: str | None) -> str:
     return f"{subject}, by {names}" if group is None else f"{subject}, {names} = {short(group)}"
 
 
-def _layers(answers: Answers, times: list[Any], per: bool, single: bool, colour: Any | None) -> list[Any]:
+def _layers(answers: Answers, axes: tuple[Any, Any], per: bool, single: bool, colour: Any | None) -> list[Any]:
     base = alt.Chart().transform_filter(marks.shown())
+    at, middle = axes
     scale, axis = marks.PROBABILITY_SCALE, alt.Axis(format="~g", tickCount=5 if single else 2)
     height = alt.Y("probability:Q", scale=scale, title="probability" if single else None, axis=axis)
-    at = marks.time_axis("t", times, padding=0 if per else 12)
     coloured = {} if colour is None else {"color": colour}
     encoded: dict[str, Any] = {"tooltip": marks.tooltips(answers), **coloured}
     if per:
@@ -65,7 +70,7 @@ def _layers(answers: Answers, times: list[Any], per: bool, single: bool, colour:
         layers = [stems.encode(x=at, y=height, y2=alt.datum(0), **encoded), points.encode(x=at, y=height, **encoded)]
     if {"lower", "upper"} <= set(answers.table.column_names):
         intervals = base.transform_filter("datum.upper - datum.lower > 1e-9").mark_rule(style="range", clip=True)
-        layers.append(intervals.encode(x="middle:T" if is_clock(times) else "middle:Q", y="lower:Q", y2="upper:Q"))
+        layers.append(intervals.encode(x=middle, y="lower:Q", y2="upper:Q"))
     layers[0] = layers[0].add_params(marks.zoom("zoom"))
     return [*layers, _threshold_line()]
 

@@ -69,10 +69,11 @@ def _intervals(
         for place, side in enumerate(sides):
             for span in entities.spans(row[side]):
                 spans.append({"lane": number, "side": side, "place": place, **span, **details})
+    domain = marks.extent([span[name] for span in spans for name in ("t", "t_to")])
     axis = marks.lane_axis([""] * len(ranked))
     base = alt.Chart(marks.data(spans)).transform_filter(marks.shown())
     encoded = {
-        "x": marks.time_axis("t", entities.times),
+        "x": marks.time_axis("t", entities.times, domain=domain),
         "x2": "t_to:Q",
         "y": axis,
         "yOffset": alt.YOffset("side:N", sort=sides, scale=alt.Scale(paddingInner=0.3, paddingOuter=0.4)),
