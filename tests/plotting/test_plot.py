@@ -246,11 +246,12 @@ def test_groups_that_are_not_shown_are_counted() -> None:
     assert "12 of 30 groups: those with the highest probabilities" in subtitle(chart)
 
 
-def test_answers_without_a_probability_are_counted() -> None:
-    table = pa.table({"t": [1, 2, 3], "probability": [0.5, None, float("nan")]})
+def test_answers_without_a_probability_or_a_time_are_counted() -> None:
+    table = pa.table({"t": [1, 2, 3, None], "probability": [0.5, None, float("nan"), 0.5]})
     chart = ab.plot(table)
     assert len(rows(chart, "group")) == 1
     assert "2 answers without a probability are left out" in subtitle(chart)
+    assert "1 answers without a time are left out" in subtitle(chart)
 
 
 @pytest.mark.parametrize("table", [given.coffee(), given.bought(), given.met(), given.near(), given.storms()])

@@ -23,9 +23,10 @@ def draw(answers: Answers, title: str, threshold: float | None, **_: Any) -> Any
     start = "t_from" if per else "t"
     times = answers.table[start].to_pylist()
     rows = [_row(answers, row, details, per) for row, details in answers.rows()]
-    kept, notes = _highest_groups([row for row in rows if row["t"] is not None])
-    if len(kept) < len(rows) and not notes:
-        notes = [f"{len(rows) - len(kept):,} answers without a time are left out"]
+    timed = [row for row in rows if row["t"] is not None]
+    kept, notes = _highest_groups(timed)
+    if len(timed) < len(rows):
+        notes.append(f"{len(rows) - len(timed):,} answers without a time are left out")
     colour = marks.status_colour(answers)
     domain = marks.extent([row[name] for row in kept for name in ("t", "t_to")])
     padding = 0 if per else 12
