@@ -8,10 +8,11 @@ from typing import Any
 
 import altair as alt
 
+from anabranch.drawing.geometry import Point, turned, west_end
 from anabranch.plotting import lanes, marks
 from anabranch.plotting.answers import Answers, Row
 from anabranch.plotting.land import coastlines
-from anabranch.plotting.locations import Point, Space, event_columns, space_of, west_of_all
+from anabranch.plotting.locations import Space, event_columns, space_of
 
 LOWEST, HIGHEST = 240, 640
 """Bounds of the height in pixels. Within them a map keeps its proportions."""
@@ -61,9 +62,9 @@ def _points(answers: Answers, space: Space) -> list[Row]:
 def _turn(points: list[Row]) -> None:
     """Move longitudes so that locations on both sides of the date line are one region."""
     if points:
-        west = west_of_all([point["x"] for point in points])
+        west = west_end([point["x"] for point in points])
         for point in points:
-            point["x"] = west + (point["x"] - west) % 360
+            point["x"] = turned(point["x"], west)
 
 
 def _extent(points: list[Row]) -> tuple[float, float, float, float]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.drawing.geometry import Point
 from anabranch.errors import DataError
 from anabranch.plotting.answers import Answers, Row, instant, kind_of, table_of
-from anabranch.plotting.locations import Point, Space, event_columns, space_of
+from anabranch.plotting.locations import Space, event_columns, space_of
 from anabranch.plotting.predictions import Predictions
 from anabranch.text import value_text
 

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from anabranch.drawing.geometry import Point
 from anabranch.errors import DataError
 from anabranch.plotting.answers import Answers, Row, events_of
 
 SPACES = (("lon", "lat"), ("longitude", "latitude"), ("x", "y"))
 """The columns that are locations where none are named; the last are in the plane."""
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +59,3 @@ def event_columns(answers: Answers) -> list[str]:
         for _, event in events_of(row, answers.events):
             names |= dict.fromkeys(event or {})
     return list(names)
-
-
-def west_of_all(longitudes: Sequence[float]) -> float:
-    """Return the longitude at which the globe is cut: the end of the widest gap between locations.
-
-    Examples
-    --------
-    >>> west_of_all([179.0, -179.0]), west_of_all([10.0, 20.0])
-    (179.0, 10.0)
-    """
-    ordered = sorted({longitude % 360 for longitude in longitudes})
-    gaps = [(after - before) % 360 or 360 for before, after in zip(ordered, [*ordered[1:], ordered[0]], strict=True)]
-    west = ordered[(gaps.index(max(gaps)) + 1) % len(ordered)]
-    return west - 360 if west > 180 else west
