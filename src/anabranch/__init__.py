@@ -14,6 +14,7 @@ from anabranch.errors import (
 )
 
 if TYPE_CHECKING:
+    from anabranch.plotting import plot, to_geojson
     from anabranch.session import Session, ask
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "TooManyAnswers",
     "WorkbookError",
     "ask",
+    "plot",
+    "to_geojson",
 ]
 
 
@@ -36,4 +39,8 @@ def __getattr__(name: str) -> Any:
         from anabranch import session
 
         return getattr(session, name)
+    if name in ("plot", "to_geojson"):
+        from anabranch import plotting
+
+        return getattr(plotting, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +29,7 @@ from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 from anabranch.plan import Plan
 from anabranch.planning.prepared import Prepared
+from anabranch.plotting import plot
 from anabranch.runtime import estimates, execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.readiness import make_ready
@@ -43,6 +44,9 @@ from anabranch.runtime.spark import make_session
 from anabranch.runtime.workspace import Workspace
 from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Counts
+
+if TYPE_CHECKING:
+    from anabranch.plotting.chart import Chart
 
 
 def ask(query: str, /, **inputs: Any) -> DataFrame:
@@ -355,6 +359,25 @@ class Session:
             *tables, tolerance=tolerance, gap=gap, by=by, time=time, probability=probability, label=label, where=where,
             bins=bins,
         )  # fmt: skip
+
+    def plot(self, name: str, **options: Any) -> Chart:
+        """Run a query and draw its answers; a notebook displays the chart, and `save` writes it to a file.
+
+        Parameters
+        ----------
+        name : str
+            The name of a query, which is also the default title.
+        options
+            As for `anabranch.plot`. `data` may also be the name of a stream, whose rows are then used.
+
+        Example::
+
+            s.plot("coffee", threshold=0.5).save("coffee.html")
+        """
+        data = options.get("data")
+        if isinstance(data, str) and self.catalog.stream(data) is not None:
+            options["data"] = self.rows(data)
+        return plot(self.run(name), **{"title": name, **options})
 
     # ------------------------------------------------------------ what happened to the rows
 

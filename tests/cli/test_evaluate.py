@@ -37,6 +37,17 @@ def test_figures_chart_and_map(files: Path, anabranch: Command) -> None:
     assert (files / "map.csv").read_text().startswith("probability,calibrated\n")
 
 
+def test_a_page_also_has_the_thresholds(files: Path, anabranch: Command) -> None:
+    options = ("--truth", files / "truth.csv", "--tolerance", "60", "--plot")
+    assert anabranch("evaluate", files / "answers.csv", *options, files / "e.html").status == 0
+    page = (files / "e.html").read_text()
+    assert "Evaluation of answers.csv" in page
+    assert '"measure":"recall"' in page
+    refused = anabranch("evaluate", files / "answers.csv", *options, files / "e.pdf")
+    assert refused.status == 2
+    assert "--plot ends with .html, .png, .svg, .json, not e.pdf" in refused.first
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from anabranch.drawing import svg
 from anabranch.drawing.axis import tick_label, ticks
-from anabranch.drawing.geometry import Point, arrow_barbs, convex_hull
+from anabranch.drawing.geometry import Point, arrow_barbs, convex_hull, turned, west_end
 from anabranch.evaluation.series import instants
 from anabranch.text import short
 
@@ -59,7 +59,7 @@ class _Map:
 
     def __call__(self, location: Point) -> Point:
         """Return the position of a location on the page."""
-        return self.x(_turned(location[0], self.x.start) if self.geodesic else location[0]), self.y(location[1])
+        return self.x(turned(location[0], self.x.start) if self.geodesic else location[0]), self.y(location[1])
 
     @property
     def stretched(self) -> float:
@@ -218,8 +218,8 @@ def _chart(locations: Sequence[Point], geodesic: bool, width: float) -> _Map:
     """Return the projection of the region of all locations, with a margin."""
     x, y = [location[0] for location in locations], [location[1] for location in locations]
     if geodesic and x:
-        west = _west_end(x)
-        x = [_turned(longitude, west) for longitude in x]
+        west = west_end(x)
+        x = [turned(longitude, west) for longitude in x]
     (left, right), (bottom, top) = _wider(_span(x)), _wider(_span(y))
     if geodesic:
         right, bottom, top = min(right, left + 360.0), max(bottom, -90.0), min(top, 90.0)
@@ -228,25 +228,6 @@ def _chart(locations: Sequence[Point], geodesic: bool, width: float) -> _Map:
     ratio = math.cos(math.radians((bottom + top) / 2)) if geodesic else 1.0
     high = min(max(across * (top - bottom) / ((right - left) * ratio), LOWEST), HIGHEST)
     return _Map(svg.Scale(left, right, LEFT, width - svg.EDGE), svg.Scale(bottom, top, TOP + high, TOP), geodesic)
-
-
-def _west_end(longitudes: Sequence[float]) -> float:
-    """Return the longitude at which the region begins, east of the widest gap.
-
-    Examples
-    --------
-    >>> _west_end([165.0, -95.0, 180.0, -140.0])
-    165.0
-    """
-    ordered = np.unique(np.mod(longitudes, 360.0))
-    gaps = np.diff(ordered, prepend=ordered[-1] - 360.0)
-    west = float(ordered[np.argmax(gaps)])
-    return west if west <= 180 else west - 360
-
-
-def _turned(longitude: float, west: float) -> float:
-    """Return the same longitude as a number between west and west + 360."""
-    return west + (longitude - west) % 360.0
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:

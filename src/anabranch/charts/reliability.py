@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from anabranch.drawing import svg
-from anabranch.evaluation.reliability import Bin
+from anabranch.evaluation.reliability import Bin, wilson_interval
 from anabranch.text import short
 
 WIDTH, PLOT, COUNTS = 420, 340, 60
@@ -15,8 +14,6 @@ WIDTH, PLOT, COUNTS = 420, 340, 60
 LEFT, RIGHT = 62, 20
 TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 TITLE_LENGTH = 44
-DEVIATIONS = 1.96
-"""The half-width of an interval in standard errors: 95 % of the intervals contain the true share."""
 
 
 def draw_reliability(bins: Sequence[Bin], title: str = "Reliability") -> svg.Svg:
@@ -66,21 +63,6 @@ def _interval(bin: Bin, x: svg.Scale, y: svg.Scale) -> list[str]:
     low, high = wilson_interval(bin.observed, bin.answers)
     at = x(bin.predicted)
     return [svg.element("line", x1=at, x2=at, y1=y(low), y2=y(high), stroke=svg.UNLIKELY, stroke_width=3)]
-
-
-def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share that was observed in `count` independent answers.
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(0.5, 40)
-    >>> round(low, 3), round(high, 3)
-    (0.352, 0.648)
-    """
-    squared = DEVIATIONS**2 / count
-    centre = (share + squared / 2) / (1 + squared)
-    half = math.sqrt(squared * (share * (1 - share) + squared / 4)) / (1 + squared)
-    return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
 def _counts(bins: Sequence[Bin], x: svg.Scale, base: float) -> list[str]:

@@ -26,6 +26,7 @@ COMMANDS = {
     "doctor": "Check Python, Java, Spark, kernels, cores, memory, disk and caches.",
     "pack": "Pack Python, the package and its dependencies into an archive for Spark's executors.",
     "fit": "Learn a model from history.",
+    "plot": "Draw answers as an interactive page, a picture or GeoJSON.",
     "evaluate": "Compare answers with ground truth: precision, recall, calibration, and the best threshold.",
     "holdout": "Remove a share of the events of a file by a seed, and keep them as ground truth.",
 }

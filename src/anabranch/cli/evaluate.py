@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli.messages import say
+from anabranch.cli.plot import check_chart_file
 from anabranch.language.names import SECONDS_OF
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ Where = Annotated[
 ]
 Bins = Annotated[int, typer.Option("--bins", metavar="N", help="Number of bins of the calibration error.")]
 Output = Annotated[Path | None, typer.Option("--output", metavar="FILE.json", help="Also write all figures as JSON.")]
-Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="Also draw a reliability chart.")]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Also draw a reliability chart: .svg, .html or .png.")
+]
 Learn = Annotated[
     Path | None, typer.Option("--learn", metavar="FILE.csv", help="Learn a calibration map for CALIBRATED BY.")
 ]
@@ -80,10 +83,11 @@ def command(
 ) -> None:
     """Compare answers with ground truth: precision, recall, calibration, and the best threshold."""
     from anabranch.charts.evaluation import print_evaluation
-    from anabranch.charts.reliability import draw_reliability
     from anabranch.evaluation import evaluate
     from anabranch.evaluation.files import read_table
 
+    if plot is not None and plot.suffix.lower() != ".svg":
+        check_chart_file(plot, "--plot")
     if bins < 1:
         raise typer.BadParameter(f"--bins is at least 1, not {bins}")
     near = _duration("--tolerance", tolerance)
@@ -98,10 +102,20 @@ def command(
     if output is not None:
         output.write_text(json.dumps(result.to_dict(), indent=2) + "\n", encoding="utf-8")
     if plot is not None:
-        title = f"Reliability of {os.path.basename(answers.rstrip('/'))}"
-        plot.write_text(draw_reliability(result.bins, title) + "\n", encoding="utf-8")
+        _draw(result, os.path.basename(answers.rstrip("/")), plot)
     if learn is not None:
         _learn(result, learn)
+
+
+def _draw(result: Evaluation, name: str, path: Path) -> None:
+    """Draw a picture that needs no extra as SVG, and else the interactive chart."""
+    from anabranch import plotting
+    from anabranch.charts.reliability import draw_reliability
+
+    if path.suffix.lower() == ".svg":
+        path.write_text(draw_reliability(result.bins, f"Reliability of {name}") + "\n", encoding="utf-8")
+    else:
+        plotting.plot(result, title=f"Evaluation of {name}").save(path)
 
 
 def _learn(result: Evaluation, path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -58,6 +59,14 @@ AllowEmpty = Annotated[
     bool,
     typer.Option("--allow-empty", help="Do not fail if an input has no rows, or if most of its rows are quarantined."),
 ]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Also draw the answers: .html, .png, .svg or .json. Several queries: one FILE-<query> each.",
+    ),
+]
 SummaryFile = Annotated[
     str | None, typer.Option("--summary", metavar="FILE", help="Write the counts of the run to FILE, as JSON.")
 ]
@@ -69,6 +78,7 @@ def command(
     output: Output = None,
     format: Format = None,
     limit: Limit = None,
+    plot: Plot = None,
     query: options.Queries = None,
     summary: SummaryFile = None,
     allow_empty: AllowEmpty = False,
@@ -80,7 +90,7 @@ def command(
     verbose: options.Verbose = False,
 ) -> None:
     """Run the queries of a workbook over the archive."""
-    destination = destination_of(output, format, limit)
+    destination = replace(destination_of(output, format, limit), plot=plot)
     with run_summary(workbook, summary) as report:
         session = open_workbook(
             workbook, input, master, verbose, once=True, max_answers=max_answers,
@@ -131,6 +141,7 @@ class Destination:
     limit : the maximum number of answers of each query; None for all, or for the usual number in a table
     several : whether more than one query is run
     uses_targets : whether the answers of a query that declares a target (`TO ...`) go there instead
+    plot : the file of a chart, or None
     """
 
     output: str | None
@@ -138,6 +149,7 @@ class Destination:
     limit: int | None
     several: bool = False
     uses_targets: bool = True
+    plot: Path | None = None
 
     @property
     def folder(self) -> str | None:
@@ -157,6 +169,10 @@ class Destination:
             for query in queries:
                 if not self._has_target(query):
                     check_replaceable(os.path.join(self.folder, query.name))
+        if self.plot is not None:
+            from anabranch.cli.plot import check_chart_file
+
+            check_chart_file(self.plot, "--plot")
 
     def output_of(self, query: Query) -> str | None:
         """Where the answers of a query are: its target, its folder, `-`, or None."""
@@ -166,12 +182,23 @@ class Destination:
         return self.output if self.folder is None else os.path.join(self.folder, query.name)
 
     def deliver_answers(self, session: Session, answers, query: Query) -> pa.Table | list[str] | None:
-        """Write the answers of a query to its target or folder, or collect those that will be printed."""
+        """Draw the answers of a query, and write them to its target or folder, or collect those to print."""
+        if self.plot is not None:
+            answers = self._drawn(answers, query.name, self.plot)
         is_ordered = query.declaration.limit is not None
         if not self._has_target(query):
             return self.deliver(answers, query.name, is_ordered)
         session.deliver(query.name, answers if self.limit is None else _first(answers, self.limit, is_ordered))
         return None
+
+    def _drawn(self, answers, name: str, path: Path):
+        """Draw the answers of a query; returns them, collected, so that the query runs once."""
+        from anabranch.plotting import plot
+        from anabranch.runtime.finishing import to_frame
+
+        table = answers.toArrow()
+        plot(table, title=name).save(path.with_name(f"{path.stem}-{name}{path.suffix}") if self.several else path)
+        return to_frame(answers.sparkSession, table)
 
     def deliver(self, rows, name: str, is_ordered: bool = False) -> pa.Table | list[str] | None:
         """Write rows to the folder of this name, or collect those that will be printed.

@@ -1,4 +1,4 @@
-"""Points and boxes on a page, in pixels; y grows downwards."""
+"""Points and boxes on a page, in pixels, where y grows downwards; and longitudes around the globe."""
 
 from __future__ import annotations
 
@@ -83,3 +83,22 @@ def _half_hull(ordered: Sequence[Point]) -> list[Point]:
             corners.pop()
         corners.append((x, y))
     return corners
+
+
+def west_end(longitudes: Sequence[float]) -> float:
+    """Return the longitude at which the region begins, east of the widest gap.
+
+    Examples
+    --------
+    >>> west_end([165.0, -95.0, 180.0, -140.0])
+    165.0
+    """
+    ordered = sorted({longitude % 360.0 for longitude in longitudes})
+    gaps = [(east - before) % 360.0 for before, east in zip([ordered[-1], *ordered], ordered, strict=False)]
+    west = ordered[gaps.index(max(gaps))]
+    return west if west <= 180 else west - 360
+
+
+def turned(longitude: float, west: float) -> float:
+    """Return the same longitude as a number between west and west + 360."""
+    return west + (longitude - west) % 360.0

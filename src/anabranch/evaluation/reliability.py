@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ import pyarrow as pa
 from anabranch.arrays import F64, I64, Bools
 from anabranch.evaluation.matching import at_instants, have_near, table_groups
 from anabranch.evaluation.series import instants
+
+DEVIATIONS = 1.96
+"""The half-width of an interval in standard errors: 95 % of the intervals contain the true share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,21 @@ class Bin:
     def error(self) -> float:
         """The mean probability minus the share of true answers: above 0 where the probabilities are too high."""
         return self.predicted - self.observed
+
+
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share that was observed in `count` independent answers.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(0.5, 40)
+    >>> round(low, 3), round(high, 3)
+    (0.352, 0.648)
+    """
+    squared = DEVIATIONS**2 / count
+    centre = (share + squared / 2) / (1 + squared)
+    half = math.sqrt(squared * (share * (1 - share) + squared / 4)) / (1 + squared)
+    return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
 def calibration(

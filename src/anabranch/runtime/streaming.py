@@ -177,38 +177,38 @@ def _free_name(spark: SparkSession, name: str) -> str:
 
 
 def _deliver(
-    job: Job,
-    sink: Sink,
-    log: StreamLog,
-    open_rows: OpenRows,
-    large: LargeAnswers,
-    outcomes: DataFrame,
-    batch: int,
+    job: Job, sink: Sink, log: StreamLog, open_rows: OpenRows, large: LargeAnswers, outcomes: DataFrame, batch: int
 ) -> None:
-    """Collect the blobs of one micro-batch, finish the answers as a batch run does, and pass them to the sink.
+    """Collect the blobs of one micro-batch, pass the answers to the sink, and log what happened.
 
     Only blobs are collected, one per bucket, so the stateful plan is evaluated exactly once.
     """
     began = time.monotonic()
     collected = outcomes.toArrow()
-    spark = outcomes.sparkSession
-    answers = _open(collected["answers"], "answers", job.answer_schema)
     files = collected["file"].drop_null().to_pylist()
-    rejected = _open(collected["rejected"], "rejected", QUARANTINE)
     if files and not open_rows.is_used:
-        everything = to_frame(spark, answers).unionAll(frame_of(spark, files, job.answer_schema))
-        counts.add(collected, sink(spark, _finish_large(job, everything), rejected, batch))
-        large.clear()
-        return
+        delivered = _delivered_by_executors(job, sink, collected, files, outcomes.sparkSession, batch)
+    else:
+        delivered = _delivered(job, sink, open_rows, collected, files, outcomes.sparkSession, batch)
     if files:
-        # Rows of PER are few, and made in the driver.
-        answers = pa.concat_tables([answers, *read_files(files)])
         large.clear()
-    delivered = 0
+    log.add(batch, collected, delivered, time.monotonic() - began, _shown_watermark(collected["watermark"], job))
+
+
+def _delivered(
+    job: Job, sink: Sink, open_rows: OpenRows, collected: pa.Table, files: Sequence[str], spark: SparkSession,
+    batch: int,
+) -> int:  # fmt: skip
+    """Finish the answers as a batch run does, and pass them to the sink; returns how many there are.
+
+    Rows of PER are few and made in the driver, also from answers in files.
+    """
+    answers = pa.concat_tables([_open(collected["answers"], "answers", job.answer_schema), *read_files(files)])
+    rejected = _open(collected["rejected"], "rejected", QUARANTINE)
     # A group may have hundreds of queries, most of them without answers in this micro-batch.
     queries = {0} if job.n_queries == 1 else set(pc.unique(answers[QUERY]).to_pylist())
     alone = queries - open_rows.rules.keys()
-    finished = {query: finish_micro_batch(spark, job.finishing(query), answers) for query in alone}
+    finished: dict[int, Answers] = {query: finish_micro_batch(spark, job.finishing(query), answers) for query in alone}
     if open_rows.is_used and collected.num_rows:
         of_answers = {query: rules.of_answers() for query, rules in open_rows.rules.items()}
         selected = {query: finish_micro_batch(spark, rules, answers) for query, rules in of_answers.items()}
@@ -216,8 +216,19 @@ def _deliver(
         watermark, ended = pc.max(collected["watermark"]).as_py(), pc.any(collected["ended"]).as_py()
         finished |= open_rows.advance(selected, Moment(watermark, ended, _instants(collected["instants"])), batch)
     if answers.num_rows or rejected.num_rows or any(rows.num_rows for rows in finished.values()):
-        delivered = sink(spark, finished, rejected, batch)
-    log.add(batch, collected, delivered, time.monotonic() - began, _shown_watermark(collected["watermark"], job))
+        return sink(spark, finished, rejected, batch)
+    return 0
+
+
+def _delivered_by_executors(
+    job: Job, sink: Sink, collected: pa.Table, files: Sequence[str], spark: SparkSession, batch: int
+) -> int:
+    """The same for answers in files, which are never in the driver."""
+    in_driver = _open(collected["answers"], "answers", job.answer_schema)
+    answers = to_frame(spark, in_driver).unionAll(frame_of(spark, files, job.answer_schema))
+    queries = [0] if job.n_queries == 1 else [row[QUERY] for row in answers.select(QUERY).distinct().collect()]
+    finished = {query: finish_frame(job.finishing(query), answers) for query in queries}
+    return sink(spark, finished, _open(collected["rejected"], "rejected", QUARANTINE), batch)
 
 
 def _shown_watermark(watermarks: pa.ChunkedArray, job: Job) -> str | float | None:
@@ -229,12 +240,6 @@ def _shown_watermark(watermarks: pa.ChunkedArray, job: Job) -> str | float | Non
     times = decode_times(np.array([watermark]), kind)
     # As text by Arrow: the watermark may be past the last year of Python.
     return (times.cast(pa.string()) if kind is TimeKind.TIMESTAMP else times)[0].as_py()
-
-
-def _finish_large(job: Job, answers: DataFrame) -> dict[int, Answers]:
-    """Finish answers on the executors."""
-    queries = [0] if job.n_queries == 1 else [row[QUERY] for row in answers.select(QUERY).distinct().collect()]
-    return {query: finish_frame(job.finishing(query), answers) for query in queries}
 
 
 def _instants(blobs: pa.ChunkedArray) -> I64:
