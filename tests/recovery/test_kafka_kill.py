@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.brokers.mock_kafka import mock_cluster, send
 from tests.recovery.killing import Killable, micro_batches
 from tests.runtime.office import SCHEMA, collect, query, same, written
+from tests.servers.kafka import kafka_cluster, send
 
 from anabranch import Session
 
@@ -40,7 +40,7 @@ def send_times(servers: str, first: int, stop: int) -> None:
 @pytest.mark.slow
 def test_a_killed_stream_has_the_answers_of_a_batch_run_each_once(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(5)
-    with mock_cluster() as servers:
+    with kafka_cluster() as servers:
         (tmp_path / "workbook.abq").write_text(workbook(servers, most=100))
         folders = ("--checkpoint", tmp_path / "checkpoint", "--output", tmp_path / "out")
         arguments = ("stream", tmp_path / "workbook.abq", *folders, "--master", "local[2]")

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.brokers.mock_kafka import REAL, mock_cluster, real_cluster, send
 from tests.runtime.office import ANSWERS, ROWS, SCHEMA, collect, query, same, written
+from tests.servers.kafka import REAL, kafka_cluster, real_cluster, send
 
 from anabranch import Session
 from anabranch.errors import AnabranchError, DataError
@@ -25,7 +25,7 @@ PARTITIONS = {"ann": 0, "bob": 1, "007": 3}
 
 @pytest.fixture(scope="module")
 def mock() -> Iterator[str]:
-    with mock_cluster() as servers:
+    with kafka_cluster() as servers:
         yield servers
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -207,4 +208,4 @@ def test_no_message_is_lost_by_kills_of_the_subscriber(tmp_path: Path, broker: s
     sender.close()
     received = numbers()
     assert set(received) == set(range(2000))
-    assert len(received) < 2200, "few are received twice"
+    assert max(Counter(received).values()) <= 5, "each process stores a message at most once"

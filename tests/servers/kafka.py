@@ -1,17 +1,21 @@
-"""A Kafka cluster: the mock cluster of librdkafka, in a process of its own, over TCP.
+"""A Kafka cluster: the mock cluster of librdkafka, in a process of its own, over TCP; or a real one.
 
-It speaks Kafka's protocol, with idempotent producers and transactions, but it does not hide the messages of
-transactions that were aborted.
+The mock cluster speaks Kafka's protocol, with idempotent producers and transactions, but it does not hide the messages
+of transactions that were aborted. Its topics have four partitions, and keep 5 MB each.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
+
+#: The bootstrap servers of a real cluster on which the tests may create topics.
+REAL = "ANABRANCH_TEST_KAFKA"
 
 _CLUSTER = """
 import sys
@@ -32,8 +36,35 @@ def kafka_cluster() -> Iterator[str]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.stdin.close()
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.stdin.close()
+            process.wait(timeout=30)
+
+
+def real_cluster() -> str | None:
+    """The address of a real cluster, if the environment names one."""
+    return os.environ.get(REAL)
+
+
+def send(
+    servers: str, topic: str, values: Sequence[bytes | str | None], partition: int = 0,
+    keys: Sequence[bytes | str] | None = None, times: Sequence[int] | None = None,
+) -> None:  # fmt: skip
+    """Send messages in order to one partition, and wait until they are there; times are in milliseconds."""
+    from confluent_kafka import Producer
+
+    errors: list[object] = []
+    producer = Producer({"bootstrap.servers": servers, "log_level": 0, "linger.ms": 0})
+    for number, value in enumerate(values):
+        producer.produce(
+            topic, value, None if keys is None else keys[number], partition,
+            lambda error, _: errors.append(error) if error else None, None, 0 if times is None else times[number],
+        )  # fmt: skip
+        producer.poll(0)
+    assert producer.flush(30) == 0
+    assert not errors, errors
 
 
 def read_topic(server: str, topic: str, n_messages: int, seconds: float = 30.0) -> list:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from anabranch.errors import AnabranchError
+from anabranch.errors import DataError
 
 #: The extra of this package that installs a module.
-_EXTRAS = {"confluent_kafka": "kafka", "paho.mqtt.client": "mqtt", "psycopg": "postgres"}
+_EXTRAS = {
+    "confluent_kafka": "kafka",
+    "fastavro": "kafka",
+    "paho.mqtt.client": "mqtt",
+    "psycopg": "postgres",
+}
 
 
 def optional_module(name: str) -> Any:
@@ -16,5 +21,6 @@ def optional_module(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        extra = _EXTRAS[name]
-        raise AnabranchError(f"this needs another package; install it with pip install 'anabranch[{extra}]'") from error
+        package = name.partition(".")[0].replace("_", "-")
+        message = f"the package {package} is not installed; install it with: pip install 'anabranch[{_EXTRAS[name]}]'"
+        raise DataError(message) from error

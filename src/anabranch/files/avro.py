@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from anabranch.clients.extras import optional_module
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import DataError
 from anabranch.files.messages import Decoded
@@ -109,11 +110,7 @@ def _record(schema: str, value: bytes) -> dict[str, Any] | None:
 
 @lru_cache(maxsize=8)
 def _fastavro(schema: str) -> tuple[Any, Any]:
-    try:
-        import fastavro
-    except ModuleNotFoundError as error:
-        message = "Avro messages need the package fastavro; install it with: pip install 'anabranch[kafka]'"
-        raise DataError(message) from error
+    fastavro = optional_module("fastavro")
     return fastavro.schemaless_reader, fastavro.parse_schema(json.loads(schema))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.clients.extras import optional_module
 from anabranch.errors import DataError
 from anabranch.files.messages import Messages, ValueFormat, read_messages
 from anabranch.files.text import joined
@@ -72,7 +73,7 @@ class Topic:
 
     def bounds_of(self, partition: int) -> tuple[int, int]:
         """The same for one partition."""
-        place = import_kafka().TopicPartition(self.name, partition)
+        place = optional_module("confluent_kafka").TopicPartition(self.name, partition)
         with self._errors():
             low, high = self.consumer().get_watermark_offsets(place, timeout=self.timeout, cached=False)
         return low, high
@@ -87,22 +88,12 @@ class Topic:
         """Raise errors of librdkafka as `DataError`."""
         try:
             yield
-        except import_kafka().KafkaException as error:
+        except optional_module("confluent_kafka").KafkaException as error:
             raise self.failed(error.args[0]) from error
 
     def failed(self, error: Any) -> DataError:
         """The error for one of librdkafka, which has no passwords in its text."""
         return DataError(f"topic '{self.name}' cannot be read from {self.servers}: {error.str()}")
-
-
-def import_kafka() -> Any:
-    """The package confluent-kafka; raises `DataError` if it is not installed."""
-    try:
-        import confluent_kafka
-    except ModuleNotFoundError as error:
-        message = "FROM KAFKA needs the package confluent-kafka; install it with: pip install 'anabranch[kafka]'"
-        raise DataError(message) from error
-    return confluent_kafka
 
 
 @lru_cache(maxsize=4)
@@ -116,7 +107,7 @@ def _consumer(settings: tuple[tuple[str, Any], ...]) -> Any:
         # Errors are raised; librdkafka would also print them.
         "log_level": 0,
     }
-    return import_kafka().Consumer({"group.id": "anabranch", **dict(settings), **own})
+    return optional_module("confluent_kafka").Consumer({"group.id": "anabranch", **dict(settings), **own})
 
 
 def tasks_of(topic: str, starts: Offsets, stops: Offsets) -> list[dict[str, Any]]:
@@ -184,7 +175,7 @@ class KafkaReader:
 
     def _messages(self, partition: int, start: int, stop: int) -> Iterator[Messages]:
         """The messages of a range in parts. Offsets may be missing: those of transactions, and in compacted topics."""
-        kafka = import_kafka()
+        kafka = optional_module("confluent_kafka")
         topic = self.topic
         consumer = topic.consumer()
         position, deadline = start, time.monotonic() + topic.timeout
@@ -212,7 +203,7 @@ class KafkaReader:
         error = message.error()
         if error is None:
             return int(message.offset()) + 1
-        codes = import_kafka().KafkaError
+        codes = optional_module("confluent_kafka").KafkaError
         if error.code() == codes._PARTITION_EOF:
             return int(message.offset())
         if error.code() == codes._AUTO_OFFSET_RESET:

@@ -23,12 +23,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from anabranch.binding.connector_options import option_values
 from anabranch.binding.message_columns import message_columns, message_format, metadata_columns
 from anabranch.catalog import Column, Relation, Stream
+from anabranch.clients.extras import optional_module
 from anabranch.clients.kafka import kafka_settings
 from anabranch.errors import DataError, WorkbookError
 from anabranch.files.avro import AvroValues, avro_types, read_schema
 from anabranch.files.csv_lines import Dialect
 from anabranch.files.formats import Columns, CsvFormat, JsonFormat
-from anabranch.files.kafka import TASKS, KafkaReader, Offsets, Topic, import_kafka, limited, tasks_of
+from anabranch.files.kafka import TASKS, KafkaReader, Offsets, Topic, limited, tasks_of
 from anabranch.files.messages import LineValues, ValueFormat
 from anabranch.files.reader import TaskReader
 from anabranch.language import nodes
@@ -134,7 +135,7 @@ class TopicInput(MessageInput):
         self, spark: SparkSession, entry: Stream | Relation, source: nodes.ConnectorSource, base: str,
         needed: Sequence[Column],
     ) -> None:  # fmt: skip
-        import_kafka()
+        optional_module("confluent_kafka")
         super().__init__(spark, entry, source, base, needed)
         timeout = float(self._options.get("timeout_seconds", _TIMEOUT))
         self.topic = Topic(source.address, kafka_settings(self._options, base), timeout)

@@ -1,1 +1,0 @@
-"""Brokers of messages for tests: processes of their own, which are reached over TCP."""
