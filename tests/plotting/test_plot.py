@@ -285,6 +285,12 @@ def test_rows_of_per_are_bars_from_their_beginning_to_their_end() -> None:
     assert (bar["encoding"]["x"]["field"], bar["encoding"]["x2"]["field"]) == ("t", "t_to")
 
 
+def test_an_episode_of_one_instant_is_visible() -> None:
+    for end, lines in ((3, 1), (4, 0)):
+        chart = ab.plot([{"t_from": 3, "t_to": end, "p": "ana", "probability": 0.5}])
+        assert chart.to_svg().count('aria-roledescription="rule mark"') == lines
+
+
 def test_sequence_draws_missing_readings_hollow_between_their_neighbours() -> None:
     chart = DRAWN["sequence"]()
     points = rows(chart, "read")

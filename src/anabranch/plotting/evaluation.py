@@ -77,7 +77,7 @@ def _thresholds(evaluation: Evaluation) -> Any:
     best = alt.Chart(
         marks.data([{"threshold": evaluation.best.threshold, "text": f"best: {evaluation.best.threshold:g}"}])
     ).encode(x=at)
-    rule = best.mark_rule(style="threshold")
+    rule = best.mark_rule(style="range", strokeDash=[5, 4])
     text = best.mark_text(style="label", align="left", dx=5, y=SIDE - 10).encode(text="text:N")
     layers = alt.layer(rule, lines, points, text)
     return layers.properties(width=SIDE, height=SIDE, title=alt.TitleParams("Thresholds", fontSize=13, offset=8))

@@ -63,8 +63,13 @@ def _layers(answers: Answers, axes: tuple[Any, Any], per: bool, single: bool, co
     coloured = {} if colour is None else {"color": colour}
     encoded: dict[str, Any] = {"tooltip": marks.tooltips(answers), **coloured}
     if per:
-        bars = base.mark_bar(style="answer", opacity=0.75, stroke="transparent", strokeWidth=2, clip=True)
-        layers = [bars.encode(x=at, x2="t_to:Q", y=height, y2=alt.datum(0), **encoded)]
+        bars = base.mark_bar(style="answer", opacity=0.75, clip=True)
+        # An episode of one instant has no width.
+        instants = base.transform_filter("datum.t === datum.t_to").mark_rule(style="answer", strokeWidth=2, clip=True)
+        layers = [
+            bars.encode(x=at, x2="t_to:Q", y=height, y2=alt.datum(0), **encoded),
+            instants.encode(x=at, y=height, y2=alt.datum(0), **encoded),
+        ]
     else:
         stems = base.mark_rule(style="answer", strokeWidth=2, opacity=0.55, clip=True)
         points = base.mark_point(style="answer", filled=True, size=46, opacity=1, clip=True)
