@@ -332,5 +332,7 @@ def test_the_demo_runs_and_prints_the_next_steps(spark: SparkSession, tmp_path: 
     workbook = next((tmp_path / "demo" / "office").glob("*.abq"))
     assert f"anabranch explain {workbook}" in steps
     assert "true pairs" in done.out
+    assert "the answers over the archive, to the last bit" in " ".join(done.out.split())
+    assert "micro-batch 2: " in done.out
     assert "--once" in steps
     assert anabranch("explain", workbook).status == 0

@@ -1,4 +1,7 @@
-"""`anabranch demo`: simulates five scenarios, runs a query of each kind, and compares the answers with the truth."""
+"""`anabranch demo`: simulates five scenarios, runs a query of each kind, and compares the answers with the truth.
+
+In the end one of them is played as a live stream.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,9 @@ CONCURRENT = 2
 #: MONITOR takes longest, most of all where its kernels have to be compiled.
 STARTED_FIRST = "vehicles"
 
+#: The scenario that is played as a live stream in the end.
+LIVE = "shop"
+
 Folder = Annotated[
     Path | None,
     typer.Option("--output", metavar="DIR", help="Folder for the files of the demo. Default: a temporary folder."),
@@ -73,6 +79,7 @@ class Demo(NamedTuple):
 
 def command(output: Folder = None, seed: Seed = 0, verbose: options.Verbose = False) -> None:
     """Simulate an office, a shop, a motorway, roads and an ocean, query them, and compare with the truth."""
+    from anabranch.cli.live_demo import play_live
     from anabranch.runtime.spark import make_session
     from anabranch.session import Session
 
@@ -88,6 +95,8 @@ def command(output: Folder = None, seed: Seed = 0, verbose: options.Verbose = Fa
         }
         for demo in DEMOS:
             _print_demo(demo, folder / demo.scenario, runs[demo.scenario], console)
+    archived, _ = runs[LIVE].result()
+    play_live(Session(spark, partitions=1), folder / LIVE, archived["shoplifting"], console)
     first = DEMOS[0].scenario
     _what_next(console, folder / first / f"{first}.abq")
 

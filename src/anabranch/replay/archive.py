@@ -50,11 +50,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The rows with a time, those without one, and whether the file is in order of time."""
+    """The rows with a time, those without one, whether the file is in order of time, and how long it lasts."""
 
     n_rows: int
     n_without_time: int
     is_sorted: bool
+    seconds: float
 
 
 class Archive(ABC):
@@ -114,6 +115,7 @@ class Archive(ABC):
         """How many rows there are, and in which order; all times are read for it."""
         n_rows = n_without = 0
         latest, is_sorted = -np.inf, True
+        first, last = np.inf, -np.inf
         for table in self.tables(only_time=True):
             times = self._times(table)
             known = times[~np.isnan(times)]
@@ -121,9 +123,10 @@ class Archive(ABC):
             if len(known):
                 is_sorted = is_sorted and known[0] >= latest and bool((np.diff(known) >= 0).all())
                 latest = known[-1]
+                first, last = min(first, known.min()), max(last, known.max())
         if n_without and not n_rows:
             raise AnabranchError(f"no row of {self.path} has a time in {self.time}; name another column with --time")
-        return Survey(n_rows, n_without, bool(is_sorted))
+        return Survey(n_rows, n_without, bool(is_sorted), float(last - first) if n_rows else 0.0)
 
     def _as_stored(self) -> Iterator[Block]:
         for table in self.tables(only_time=False):
