@@ -114,7 +114,7 @@ class Started:
     catalog: Catalog
     names: list[list[str]] = field(default_factory=list)
 
-    def start_together(self, names: list[str], *_: object) -> None:
+    def start_together(self, names: list[str], *_: object, **__: object) -> None:
         self.names.append(names)
 
 
@@ -132,7 +132,7 @@ def test_a_running_stream_is_restarted_without_a_query_that_has_too_many_answers
     catalog = declared(WORKBOOK)
     session = Started(catalog)
     queries = [catalog.require_query(name) for name in ("pairs", "many")]
-    group = _Group(session, queries, str(tmp_path / "checkpoint"), str(tmp_path / "out"), "parquet", None, False)
+    group = _Group(session, queries, str(tmp_path / "checkpoint"), str(tmp_path / "out"), "parquet")
     watched = group.watched("w.abq")
     watched.start()
     for text, goes_on in (("many: more than 10 answers", True), ("pairs: more than 10 answers", False)):

@@ -85,5 +85,6 @@ def test_a_misspelled_command_gets_a_suggestion(anabranch: Command) -> None:
     wrong = anabranch("explane", "x.abq")
     assert wrong.status == 2
     assert (
-        wrong.err == "anabranch: No such command 'explane'. Did you mean 'explain', 'examples'?; see anabranch --help\n"
+        wrong.err
+        == "anabranch: No such command 'explane'. Did you mean 'explain', 'examples', 'replay'?; see anabranch --help\n"
     )

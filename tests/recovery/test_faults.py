@@ -256,7 +256,7 @@ def test_a_query_that_fails_is_restarted_until_the_cause_is_gone_and_others_go_o
     obstacle = office.out / "_staging"
     obstacle.touch()
     mender = Mender(office, obstacle)
-    monkeypatch.setattr("anabranch.cli.supervision.say", mender.failures.append)
+    monkeypatch.setattr("anabranch.cli.supervision.say", lambda text, stream: mender.failures.append(text))
     mender.start()
     outcome = office.stream("--restart", "on-failure")
     mender.join()

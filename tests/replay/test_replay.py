@@ -200,17 +200,25 @@ def test_wrong_options_are_refused(anabranch: Command, tmp_path: Path) -> None: 
         assert message in done.err
 
 
+#: Runs the command. A process that a shell has started in the background, as `make test` is, ignores Ctrl-C.
+_INTERRUPTIBLE = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("anabranch", run_name="__main__")
+"""
+
+
 def test_an_interrupted_replay_says_how_many_rows_were_sent(tmp_path: Path) -> None:
     source = _csv(tmp_path / "reads.csv", [0, 0, 3600])
     folder = tmp_path / "live"
-    command = [sys.executable, "-m", "anabranch", "replay", source, "--to", "folder", "--output", folder]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not (folder.is_dir() and any(path.suffix == ".csv" for path in folder.iterdir())):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    command = [sys.executable, "-c", _INTERRUPTIBLE, "replay", source, "--to", "folder", "--output", folder]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not (folder.is_dir() and any(path.suffix == ".csv" for path in folder.iterdir())):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
     assert process.returncode == 0
     assert err.splitlines()[-1] == "stopped; 2 of 3 rows sent"
 

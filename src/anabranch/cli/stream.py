@@ -139,10 +139,10 @@ class _Group:
     checkpoints: str
     output: str | None
     file_format: str
-    max_files: int | None
-    strict: bool
-    log_format: LogFormat
-    buckets: int | None
+    max_files: int | None = None
+    strict: bool = False
+    log_format: LogFormat = LogFormat.TEXT
+    buckets: int | None = None
     left_out: set[str] = field(default_factory=set)
 
     @property
