@@ -294,5 +294,5 @@ def test_a_missing_package_says_how_to_install_it(
         (("POSTGRES 'x'", "postgres"), ("KAFKA 'x' OPTIONS (bootstrap_servers = 'x:1')", "kafka"))
     ):
         (tmp_path / str(number)).mkdir()
-        with pytest.raises(AnabranchError, match=rf"install it with pip install 'anabranch\[{extra}\]'"):
+        with pytest.raises(AnabranchError, match=rf"install it with: pip install 'anabranch\[{extra}\]'"):
             Cafe(spark, tmp_path / str(number), target).run()
