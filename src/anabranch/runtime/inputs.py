@@ -79,6 +79,11 @@ class Input:
         """Whether a stream gets no more rows than those of one file: a file that has been read does not change."""
         return self.files is not None and self.files.is_one_file
 
+    @property
+    def n_files(self) -> int:
+        """How many local files there are now; nothing is known about those of other file systems."""
+        return len(self.files.paths()) if self.files is not None and is_local(self.files.path) else 0
+
     def typed_entry(self) -> Stream | Relation:
         """The declaration with the types of the source; columns that do not fit are findings at the declaration."""
         reading = self.reading()

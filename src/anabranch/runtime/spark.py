@@ -29,9 +29,8 @@ STREAM_SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # A stream without new rows lists its input files after every delay. The default of 10 ms takes most of a core for a
-    # few hundred files. For more than 32 files, Spark would even start a job each time, with a task for each file.
-    "spark.sql.streaming.pollingDelay": "100ms",
+    # A stream without new rows lists its input files after every delay (`execution.polling_delay`). For more than 32
+    # files, Spark would start a job each time, with a task for each file.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
 }
 

@@ -85,6 +85,7 @@ def start(
     n_buckets: int,
     n_partitions: int,
     bounded: frozenset[int],
+    polling_delay: int,
     trigger: dict[str, Any],
     strict: bool = False,
 ) -> StreamRun:
@@ -97,6 +98,7 @@ def start(
     large : where answers are kept that are too many for the driver
     bounded : the numbers of the streams all rows of which are in one file
     n_buckets, n_partitions : fixed for the lifetime of a checkpoint; Spark stores the number of partitions there
+    polling_delay : the milliseconds until a stream without new rows looks for new ones
     trigger : as for Spark's `DataStreamWriter.trigger`
     strict : whether a row that would be quarantined fails the run
     """
@@ -117,8 +119,11 @@ def start(
         .outputMode("append")
         .trigger(**trigger)
     )
-    partitions = {"spark.sql.shuffle.partitions": str(min(n_buckets, n_partitions))}
-    with with_settings(spark, STREAM_SETTINGS | partitions):
+    own = {
+        "spark.sql.shuffle.partitions": str(min(n_buckets, n_partitions)),
+        "spark.sql.streaming.pollingDelay": f"{polling_delay}ms",
+    }
+    with with_settings(spark, STREAM_SETTINGS | own):
         return StreamRun(writer.start(), log)
 
 
