@@ -66,7 +66,7 @@ def test_a_target_is_kept_as_written(target: str) -> None:
         (
             "POSTGRES 'x' OPTIONS (password = 'sesame')",
             "the option 'password' has a secret in the text of the workbook; "
-            "write '${PASSWORD}' in the place of the secret, and set PASSWORD in the environment",
+            "write '${PASSWORD}' instead of the secret, and set PASSWORD in the environment",
         ),
         ("KAFKA 'x' OPTIONS (bootstrap_servers = 'sasl://ana:sesame@h')", "has a secret in the text of the workbook"),
     ],

@@ -70,7 +70,7 @@ def refuse_literal_secrets(option: nodes.Option, findings: Findings, is_secret: 
     if (is_secret and not has_variable(option.value)) or (is_text and _SECRET_VALUE.search(str(option.value))):
         message = f"the option {shown(option.name)} has a secret in the text of the workbook"
         variable = re.sub(r"\W", "_", option.name).upper()
-        hint = f"write '${{{variable}}}' in the place of the secret, and set {variable} in the environment"
+        hint = f"write '${{{variable}}}' instead of the secret, and set {variable} in the environment"
         findings.add(LITERAL_SECRET, message, option.span, hint)
 
 

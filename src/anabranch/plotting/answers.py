@@ -48,7 +48,7 @@ def table_of(source: Any) -> pa.Table:
 
 
 def _nested(table: pa.Table) -> pa.Table:
-    """Return the table with structs and lists in the place of the columns that stand for them in CSV."""
+    """Return the table with structs and lists instead of the columns that stand for them in CSV."""
     names = table.column_names
     columns: dict[str, pa.ChunkedArray | pa.Array] = {}
     for name in names:

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.command import Command
-from tests.cli.conftest import anabranch  # noqa: F401
 from tests.servers.kafka import kafka_cluster, read_topic
 from tests.servers.mosquitto import Subscriber, mosquitto
 
@@ -80,7 +79,7 @@ def test_a_part_is_sent_when_its_last_row_is_due() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "parquet"])
-def test_a_folder_gets_the_rows_in_order_of_time(anabranch: Command, tmp_path: Path, suffix: str) -> None:  # noqa: F811
+def test_a_folder_gets_the_rows_in_order_of_time(anabranch: Command, tmp_path: Path, suffix: str) -> None:
     rows = [{"id": f"tag{i}", "t": t, "note": 'a "b", c' if i else None} for i, t in enumerate([30, 10, 20, 10])]
     source = tmp_path / f"reads.{suffix}"
     if suffix == "parquet":
@@ -105,7 +104,7 @@ def test_a_folder_gets_the_rows_in_order_of_time(anabranch: Command, tmp_path: P
     assert seen == [rows[1], rows[3], rows[2], rows[0]]
 
 
-def test_a_second_replay_adds_files(anabranch: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_a_second_replay_adds_files(anabranch: Command, tmp_path: Path) -> None:
     source = _csv(tmp_path / "reads.csv", [1, 2])
     for _ in range(2):
         assert (
@@ -114,7 +113,7 @@ def test_a_second_replay_adds_files(anabranch: Command, tmp_path: Path) -> None:
     assert len(_files(tmp_path / "live")) == 2
 
 
-def test_written_times_give_the_speed(anabranch: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_written_times_give_the_speed(anabranch: Command, tmp_path: Path) -> None:
     source = _csv(tmp_path / "reads.csv", ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z", "soon"])
     began = time.monotonic()
     done = anabranch("replay", source, "--to", "folder", "--speed", "120", "--time", "t", "--output", tmp_path / "live")
@@ -125,7 +124,7 @@ def test_written_times_give_the_speed(anabranch: Command, tmp_path: Path) -> Non
     assert "has a time in side; name another column with --time" in wrong.err
 
 
-def test_the_time_is_guessed_only_if_one_column_is_clear(anabranch: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_the_time_is_guessed_only_if_one_column_is_clear(anabranch: Command, tmp_path: Path) -> None:
     source = tmp_path / "reads.csv"
     source.write_text("id,t,time\na,1,2\n")
     done = anabranch("replay", source, "--to", "folder", "--output", tmp_path / "live")
@@ -154,7 +153,7 @@ def test_a_sorted_file_is_read_in_blocks_and_an_unsorted_one_refused_if_it_is_la
         next(open_archive(str(tmp_path / "unsorted.parquet"), None).blocks())
 
 
-def test_kafka_gets_json_values_with_keys(anabranch: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_kafka_gets_json_values_with_keys(anabranch: Command, tmp_path: Path) -> None:
     source = _csv(tmp_path / "reads.csv", [1, 2, 3])
     with kafka_cluster() as server:
         done = anabranch(
@@ -167,7 +166,7 @@ def test_kafka_gets_json_values_with_keys(anabranch: Command, tmp_path: Path) ->
     }
 
 
-def test_mqtt_gets_json_payloads(anabranch: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_mqtt_gets_json_payloads(anabranch: Command, tmp_path: Path) -> None:
     source = tmp_path / "reads.parquet"
     times = [datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC) for second in range(3)]
     pq.write_table(pa.table({"id": ["a", "b", "c"], "at": times}), source)
@@ -180,14 +179,14 @@ def test_mqtt_gets_json_payloads(anabranch: Command, tmp_path: Path) -> None:  #
     assert payloads == [{"id": name, "at": f"2026-01-01T00:00:0{i}.000Z"} for i, name in enumerate("abc")]
 
 
-def test_a_broker_that_cannot_be_reached_is_one_line(anabranch: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_a_broker_that_cannot_be_reached_is_one_line(anabranch: Command, tmp_path: Path) -> None:
     source = _csv(tmp_path / "reads.csv", [1])
     done = anabranch("replay", source, "--to", "mqtt", "--topic", "reads", "--server", "127.0.0.1:1")
     assert done.status == 1
     assert "anabranch: MQTT: 127.0.0.1:1 cannot be reached" in done.err
 
 
-def test_wrong_options_are_refused(anabranch: Command, tmp_path: Path) -> None:  # noqa: F811
+def test_wrong_options_are_refused(anabranch: Command, tmp_path: Path) -> None:
     source = _csv(tmp_path / "reads.csv", [1])
     for arguments, message in (
         (("--to", "folder"), "--to folder needs --output"),
