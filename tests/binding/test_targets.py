@@ -7,8 +7,9 @@ from tests.language.workbooks import declared
 
 from anabranch.binding.binder import declare
 from anabranch.binding.secrets import redacted, resolve
+from anabranch.binding.targets import target_options
 from anabranch.catalog import Catalog
-from anabranch.errors import AnabranchError, WorkbookError
+from anabranch.errors import AnabranchError, DataError, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.unparse import unparse
@@ -105,3 +106,16 @@ def test_secrets_come_from_the_environment_and_leave_messages() -> None:
     assert redacted("cannot log in with sesame", options, environ) == "cannot log in with ***"
     with pytest.raises(AnabranchError, match="the environment has no PW, which the option password needs"):
         resolve(options, {"WHO": "ana"})
+
+
+def test_flags_and_numbers_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = (
+        nodes.Option("server", "h"), nodes.Option("tls", "${TEST_TLS}"), nodes.Option("keepalive", "${TEST_SECONDS}"),
+    )  # fmt: skip
+    target = nodes.Target("MQTT", "x", options)
+    monkeypatch.setenv("TEST_TLS", "TRUE")
+    monkeypatch.setenv("TEST_SECONDS", "30")
+    assert target_options(target) == {"server": "h", "tls": "true", "keepalive": "30"}
+    monkeypatch.setenv("TEST_TLS", "perhaps")
+    with pytest.raises(DataError, match="wrong value for the option tls: write TRUE or FALSE"):
+        target_options(target)

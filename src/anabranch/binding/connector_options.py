@@ -40,6 +40,14 @@ class Allowed:
             return f"write {listed(map(repr, self.words))}"
         return ""
 
+    def typed(self, text: str) -> str | int | bool:
+        """A text of the environment as the type of the option, if it has this form."""
+        if self.least is not None and text.isdecimal():
+            return int(text)
+        if self.is_flag and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        return text
+
 
 _TEXT = Allowed()
 
@@ -185,10 +193,12 @@ def checked_values(options: Sequence[nodes.Option], allowed: Mapping[str, Allowe
         value = resolved[option.name]
         rule = allowed.get(option.name.lower())
         if rule is not None and has_variable(option.value):
-            read = int(value) if rule.least is not None and value.isdecimal() else value
-            if fault := rule.fault(read):
+            if fault := rule.fault(rule.typed(value)):
                 raise DataError(f"the environment has a wrong value for the option {option.name}: {fault}")
-        values[option.name if rule is None else option.name.lower()] = value
+        if rule is None:
+            values[option.name] = value
+        else:
+            values[option.name.lower()] = value.lower() if rule.is_flag else value
     return values
 
 

@@ -230,11 +230,11 @@ def event_time(answers: Answers, given: str | None = None) -> str:
     for row in answers.table.to_pylist():
         start, end = instant(row.get("t_start")), instant(row["t"])
         for name, values in _field_values(events_of(row, answers.events)).items():
-            times = [_time_or_none(value) for value in values]
-            if end is None or is_clock(values) != is_clock([row["t"]]) or None in times:
+            times = [time for value in values if (time := _time_or_none(value)) is not None]
+            if end is None or is_clock(values) != is_clock([row["t"]]) or not times or len(times) < len(values):
                 continue
-            low, high = min(times), max(times)  # type: ignore[type-var]
-            if high <= end and (start is None or low >= start):  # type: ignore[operator]
+            low, high = min(times), max(times)
+            if high <= end and (start is None or low >= start):
                 fields[name] = fields.get(name, 0) + 1 + (high == end)
     if given is not None or "t" in fields or not fields:
         return given or "t"
