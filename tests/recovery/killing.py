@@ -98,11 +98,7 @@ class Killable:
 
     def kill_rest(self) -> None:
         """Kill all processes that still run."""
-        while left := processes_of(self.process.pid):
-            for process in left:
-                _kill(process)
-            time.sleep(0.01)
-        self.process.wait()
+        kill_session(self.process)
 
     def _victims(self, victim: str, rng: random.Random) -> list[int]:
         parents = processes_of(self.process.pid)
@@ -146,6 +142,15 @@ def processes_of(session: int) -> dict[int, int]:
         if int(its_session) == session and state != "Z":
             found[int(path.parent.name)] = int(parent)
     return found
+
+
+def kill_session(leader: subprocess.Popen) -> None:
+    """Kill the first process of a session, and all others of it."""
+    while left := processes_of(leader.pid):
+        for process in left:
+            _kill(process)
+        time.sleep(0.01)
+    leader.wait()
 
 
 def _children(parents: dict[int, int], of: Collection[int]) -> list[int]:

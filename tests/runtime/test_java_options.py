@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,7 +100,9 @@ def test_a_killed_process_is_repeated_and_what_it_left_is_removed(
 def test_the_process_in_the_background_starts_no_other(
     java_home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
     class_archive.write_in_background(java_home)
+    assert started[0]["PYSPARK_PYTHON"] == sys.executable
     monkeypatch.setattr(os, "environ", started[0])
     class_archive.write_in_background(java_home)
     assert len(started) == 1

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -134,7 +135,20 @@ def _without_numba(batches):
     import pyarrow as pa
 
     for batch in batches:
-        yield pa.record_batch([[""] * batch.num_rows, ["numba"] * batch.num_rows], ["version", "missing"])
+        values = ["", "numba", ""]
+        yield pa.record_batch([[value] * batch.num_rows for value in values], ["version", "missing", "uncompiled"])
+
+
+def test_kernels_that_executors_have_to_compile_are_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anabranch.compiled.store.PACKAGED", Path("/nowhere"))
+    monkeypatch.setenv("ANABRANCH_CACHE", "/nowhere")
+    (described,) = readiness._describe_worker(iter([pa.record_batch([[1]], ["id"])]))
+    uncompiled = described["uncompiled"][0].as_py()
+    assert {"monitor", "relate"} <= set(uncompiled.split(", "))
+    cluster, local = (SimpleNamespace(conf={"spark.master": master}) for master in ("spark://host:7077", "local[2]"))
+    (advice,) = readiness._kernel_advice(cluster, uncompiled)
+    assert advice.startswith(f"the workers have no compiled kernels of {uncompiled}, so the first queries compile them")
+    assert list(readiness._kernel_advice(cluster, "")) == list(readiness._kernel_advice(local, uncompiled)) == []
 
 
 def test_costly_settings_are_one_warning(spark: SparkSession, not_own: None) -> None:

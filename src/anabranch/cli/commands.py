@@ -32,6 +32,10 @@ COMMANDS = {
 }
 
 
+#: A command that Spark calls in a container, and that the help does not list.
+CALLED_BY_SPARK = "executor"
+
+
 class LazyGroup(TyperGroup):
     """A group of commands that knows their names and help, and imports the module of the command that is called.
 
@@ -49,7 +53,7 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name; None if there is none."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name != CALLED_BY_SPARK:
             return None
         module = import_module(f"anabranch.cli.{cmd_name}")
         app = getattr(module, "app", None)

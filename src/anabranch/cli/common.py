@@ -54,7 +54,7 @@ def open_workbook(
     from anabranch.transport.limits import MAX_ANSWERS
 
     session = Session(
-        start=lambda: make_session(master, verbose, once and session.has_small_inputs(), settings),
+        start=lambda: make_session(master, verbose, once and session.has_small_inputs(), settings, say),
         max_answers=max_answers or MAX_ANSWERS,
     )
     if workbook is not None:
@@ -70,8 +70,8 @@ def open_workbook(
     return session
 
 
-def spark_settings(conf: list[str] | None, packages: list[str] | None) -> dict[str, str]:
-    """The settings of Spark that --conf and --packages state."""
+def spark_settings(conf: list[str] | None, packages: list[str] | None, archive: str | None = None) -> dict[str, str]:
+    """The settings of Spark that --conf, --packages and --archive state."""
     settings = {}
     for argument in conf or ():
         name, equals, value = argument.partition("=")
@@ -80,6 +80,10 @@ def spark_settings(conf: list[str] | None, packages: list[str] | None) -> dict[s
         settings[name.strip()] = value
     if packages:
         settings[_PACKAGES] = ",".join([*filter(None, [settings.get(_PACKAGES)]), *packages])
+    if archive is not None:
+        from anabranch.runtime.packed import use_archive
+
+        settings.update(use_archive(archive))
     return settings
 
 

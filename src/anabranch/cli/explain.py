@@ -34,11 +34,12 @@ def command(
     master: options.Master = None,
     conf: options.Conf = None,
     packages: options.Packages = None,
+    archive: options.Archive = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Show the class, the plan and the cost of each query."""
     planner, _ = declare_workbook(workbook)
-    settings = spark_settings(conf, packages)
+    settings = spark_settings(conf, packages, archive)
     session = open_workbook(workbook, input, master, verbose, once=True, settings=settings) if data else None
     for number, chosen in enumerate(chosen_queries(planner.catalog, query)):
         try:

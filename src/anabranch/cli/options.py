@@ -30,6 +30,14 @@ Packages = Annotated[
         help="Connectors that Spark downloads from Maven (may be repeated).",
     ),
 ]
+Archive = Annotated[
+    str | None,
+    typer.Option(
+        "--archive",
+        metavar="FILE",
+        help="An archive that `anabranch pack` has written: Spark sends it to the executors, which run with it.",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show Spark's log.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail on the first invalid row instead of quarantining it.")]
 MaxAnswers = Annotated[

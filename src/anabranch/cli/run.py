@@ -85,6 +85,7 @@ def command(
     master: options.Master = None,
     conf: options.Conf = None,
     packages: options.Packages = None,
+    archive: options.Archive = None,
     strict: options.Strict = False,
     max_answers: options.MaxAnswers = None,
     verbose: options.Verbose = False,
@@ -94,7 +95,7 @@ def command(
     with run_summary(workbook, summary) as report:
         session = open_workbook(
             workbook, input, master, verbose, once=True, max_answers=max_answers,
-            settings=spark_settings(conf, packages),
+            settings=spark_settings(conf, packages, archive),
         )  # fmt: skip
         queries = runnable_queries(session, workbook, query)
         destination.check(queries)

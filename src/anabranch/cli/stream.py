@@ -96,6 +96,7 @@ def command(
     master: options.Master = None,
     conf: options.Conf = None,
     packages: options.Packages = None,
+    archive: options.Archive = None,
     strict: options.Strict = False,
     restart: RestartOption = Restart.NEVER,
     max_answers: options.MaxAnswers = None,
@@ -108,7 +109,7 @@ def command(
     format = check_format(format)
     set_format(log_format)
     session = open_workbook(
-        workbook, input, master, verbose, max_answers=max_answers, settings=spark_settings(conf, packages)
+        workbook, input, master, verbose, max_answers=max_answers, settings=spark_settings(conf, packages, archive)
     )
     queries = runnable_queries(session, workbook, query)
     without_target = [query.name for query in queries if query.declaration.target is None]

@@ -35,12 +35,13 @@ Report = Callable[[str], None]
 
 def missing_families(families: Sequence[str]) -> list[str]:
     """Those of the families of which this machine does not have all compiled kernels."""
+    return [family for family in families if None in stored_files(family)]
+
+
+def stored_files(family: str) -> Iterator[Path | None]:
+    """The files of the compiled kernels of a family; None for each that this machine does not have."""
     native = numba_cache.target_of(cpu_target.target_context)
-
-    def is_complete(family: str) -> bool:
-        return all(store.is_stored(function, signature, native) for function, signature in _listed(family))
-
-    return [family for family in families if not is_complete(family)]
+    return (store.stored_file(function, signature, native) for function, signature in _listed(family))
 
 
 def _missing_in(folder: Path, families: Sequence[str]) -> list[str]:

@@ -77,10 +77,10 @@ def fetch(function: str, args: Any, compile_kernel: Callable[[], Any], target_co
         return result
 
 
-def is_stored(function: str, signature: Signature, native: Target) -> bool:
-    """Whether this machine has a compiled kernel that runs here."""
+def stored_file(function: str, signature: Signature, native: Target) -> Path | None:
+    """The file of a compiled kernel that runs here; None where this machine has none."""
     names = [file_name(function, signature, target) for target in usable_targets(native)]
-    return any((folder / name).exists() for folder in folders() for name in names)
+    return next((folder / name for name in names for folder in folders() if (folder / name).exists()), None)
 
 
 def folders() -> Iterator[Path]:

@@ -74,7 +74,8 @@ def write_in_background(java_home: Path) -> None:
         (folder / "classes.abq").write_text(_WORKBOOK)
         process = subprocess.Popen(
             [sys.executable, "-m", "anabranch", "run", str(folder / "classes.abq"), "--master", "local[1]"],
-            env={**os.environ, WRITES: "1"}, start_new_session=True,
+            # The Python of a cluster may not exist here.
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, WRITES: "1"}, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.setpriority(os.PRIO_PROCESS, process.pid, 19)

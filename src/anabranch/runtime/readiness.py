@@ -36,8 +36,8 @@ def make_ready(spark: SparkSession) -> None:
         return
     raise_own_errors(spark)
     if not _is_own(spark):
-        _check_workers(spark)
-        advice = list(_advice(spark))
+        uncompiled = _check_workers(spark)
+        advice = [*_kernel_advice(spark, uncompiled), *_advice(spark)]
         if advice:
             warnings.warn(f"queries are slow on this Spark session: {'; '.join(advice)}", CostlySetting, stacklevel=2)
     _ready.add(spark)
@@ -49,10 +49,11 @@ def _is_own(spark: SparkSession) -> bool:
     return daemon == DAEMON and str(spark.conf.get("spark.master", "")).startswith("local")
 
 
-def _check_workers(spark: SparkSession) -> None:
-    """Run one task that imports the package on a worker."""
+def _check_workers(spark: SparkSession) -> str:
+    """Run one task that imports the package on a worker; returns the kernels that are not compiled there."""
+    schema = "version string, missing string, uncompiled string"
     try:
-        (worker,) = spark.range(1).coalesce(1).mapInArrow(_describe_worker, "version string, missing string").collect()
+        (worker,) = spark.range(1).coalesce(1).mapInArrow(_describe_worker, schema).collect()
     except WorkerError:
         raise
     except Exception as error:
@@ -65,13 +66,24 @@ def _check_workers(spark: SparkSession) -> None:
         raise WorkerError(
             f"Spark's Python workers have anabranch {worker['version']}, this process has {here}; install the same"
         )
+    uncompiled: str = worker["uncompiled"]
+    return uncompiled
 
 
 def _describe_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On a worker: the version of the package, and the needed packages that are missing."""
+    """On a worker: the version of the package, needed packages that are missing, and kernels that are not compiled."""
     for batch in batches:
         missing = ", ".join(name for name in _NEEDED if find_spec(name) is None)
-        yield pa.record_batch([[_version()] * batch.num_rows, [missing] * batch.num_rows], ["version", "missing"])
+        values = [_version(), missing, "" if missing else _uncompiled()]
+        yield pa.record_batch([[value] * batch.num_rows for value in values], ["version", "missing", "uncompiled"])
+
+
+def _uncompiled() -> str:
+    """The families of kernels that this machine has not compiled."""
+    # A worker without Numba says that it is missing.
+    from anabranch.compiled.build import all_families, missing_families
+
+    return ", ".join(missing_families(all_families()))
 
 
 def _version() -> str:
@@ -80,6 +92,18 @@ def _version() -> str:
         return version("anabranch")
     except PackageNotFoundError:
         return ""
+
+
+def _kernel_advice(spark: SparkSession, uncompiled: str) -> Iterator[str]:
+    """What to do about kernels that workers have to compile: nothing else says what they do in the meantime.
+
+    On this machine, the driver compiles them and says so.
+    """
+    if uncompiled and not str(spark.conf.get("spark.master", "")).startswith("local"):
+        yield (
+            f"the workers have no compiled kernels of {uncompiled}, so the first queries compile them, on each "
+            "machine, for up to a few minutes: run `python -m anabranch.compiled.build` there, or use `anabranch pack`"
+        )
 
 
 def _advice(spark: SparkSession) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from anabranch.errors import AnabranchError
 from anabranch.machine import usable_memory
 from anabranch.patches.stderr_redirect import stderr_to_file
 from anabranch.runtime.class_archive import write_in_background
+from anabranch.runtime.executors import print_line, watch_executors
 from anabranch.runtime.java import ensure_java
 from anabranch.runtime.java_options import java_options
 from anabranch.runtime.spark_mode import silence
@@ -50,7 +51,11 @@ _SETTINGS = {
 
 
 def make_session(
-    master: str | None = None, verbose: bool = False, short: bool = False, settings: Mapping[str, str] | None = None
+    master: str | None = None,
+    verbose: bool = False,
+    short: bool = False,
+    settings: Mapping[str, str] | None = None,
+    report: Callable[[str], None] = print_line,
 ) -> SparkSession:
     """A new session, or the active one with its settings unchanged.
 
@@ -65,6 +70,8 @@ def make_session(
         Whether the run is short: the JVM then starts faster, and is slower in the long run.
     settings : mapping, optional
         Further Spark settings; they take precedence over those of this package.
+    report : callable
+        Gets a line if a cluster starts no executors.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -85,7 +92,9 @@ def make_session(
         builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in options))
         if options:
             atexit.register(write_in_background, java_home)
-    return builder.getOrCreate() if verbose else _start_quietly(builder)
+    spark = builder.getOrCreate() if verbose else _start_quietly(builder)
+    watch_executors(spark, report)
+    return spark
 
 
 def _start_quietly(builder: SparkSession.Builder) -> SparkSession:

@@ -56,6 +56,21 @@ def parallelism(spark: SparkSession) -> int:
     return _remote_parallelism[spark]
 
 
+def setting_of_context(spark: SparkSession, name: str) -> str | None:
+    """A setting with which the SparkContext was started; None if there is none, and on Connect."""
+    if is_connect(spark):
+        return None
+    value: str | None = spark.sparkContext.getConf().get(name)
+    return value
+
+
+def executor_count(spark: SparkSession) -> int | None:
+    """How many executors have registered with the driver; None if Spark has been stopped, and on Connect."""
+    context = None if is_connect(spark) else spark.sparkContext._jsc
+    # The driver is listed with them.
+    return None if context is None else context.sc().getExecutorMemoryStatus().size() - 1
+
+
 def row_counter(spark: SparkSession) -> RowCounter:
     """A counter for `Session.run`."""
     return RowCounter(None if is_connect(spark) else spark.sparkContext.accumulator(0))

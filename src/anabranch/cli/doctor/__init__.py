@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Spark = Annotated[bool, typer.Option("--spark", help="Also start Spark, and let a worker import the package.")]
 
 
-def command(spark: Spark = False, master: options.Master = None) -> None:
+def command(spark: Spark = False, master: options.Master = None, archive: options.Archive = None) -> None:
     """Check Python, Java, Spark, kernels, cores, memory, disk and caches."""
     from rich.console import Console
     from rich.text import Text
@@ -25,7 +25,7 @@ def command(spark: Spark = False, master: options.Master = None) -> None:
 
     styles = {Status.OK: "green", Status.SLOW: "yellow", Status.FAILS: "bold red"}
     console, statuses = Console(soft_wrap=True), set()
-    for name, result in _results(spark, master):
+    for name, result in _results(spark, master, archive):
         statuses.add(result.status)
         line = Text.assemble((f"{result.status.value:<6}", styles[result.status]), f"{name:<18}{result.text}")
         console.print(line)
@@ -35,7 +35,7 @@ def command(spark: Spark = False, master: options.Master = None) -> None:
         raise typer.Exit(FAILED)
 
 
-def _results(spark: bool, master: str | None) -> Iterator[tuple[str, Result]]:
+def _results(spark: bool, master: str | None, archive: str | None) -> Iterator[tuple[str, Result]]:
     """The names and results of the checks."""
     from anabranch.cli.doctor import checks
     from anabranch.cli.doctor.kernels import cache_folder, kernels
@@ -57,4 +57,4 @@ def _results(spark: bool, master: str | None) -> Iterator[tuple[str, Result]]:
     for check in every:
         yield check.__name__.replace("_", " "), check()
     if spark:
-        yield "workers", workers(master)
+        yield "workers", workers(master, archive)

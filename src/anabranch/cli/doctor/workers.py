@@ -8,19 +8,21 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from anabranch.cli.doctor.result import Result, fails, ok
+from anabranch.cli.messages import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def workers(master: str | None) -> Result:
+def workers(master: str | None, archive: str | None = None) -> Result:
     """Start Spark, and let a worker import the package."""
+    from anabranch.cli.common import spark_settings
     from anabranch.runtime.failures import translate
     from anabranch.runtime.spark import make_session
 
     began = time.monotonic()
     try:
-        spark = make_session(master)
+        spark = make_session(master, settings=spark_settings(None, None, archive), report=say)
         imported = spark.range(1).mapInArrow(import_package, "version string, folder string, python string").toArrow()
     except Exception as error:
         advice = "see docs/cluster.md: the package must be on every executor"

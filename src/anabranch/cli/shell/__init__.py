@@ -24,13 +24,14 @@ def command(
     master: options.Master = None,
     conf: options.Conf = None,
     packages: options.Packages = None,
+    archive: options.Archive = None,
     verbose: options.Verbose = False,
 ) -> None:
     """Type queries and see their answers; without a terminal, execute standard input."""
     from anabranch.cli.shell.prompt import run_prompt
     from anabranch.cli.shell.shell import Shell
 
-    session = open_workbook(workbook, input, master, verbose, settings=spark_settings(conf, packages))
+    session = open_workbook(workbook, input, master, verbose, settings=spark_settings(conf, packages, archive))
     # While Spark starts in the background, file descriptor 2 is redirected; messages need a descriptor of their own.
     with os.fdopen(os.dup(2), "w") as messages, redirect_stderr(messages):
         shell = Shell(session)
