@@ -26,6 +26,8 @@ from tests.servers.standalone import Standalone, standalone_cluster
 
 from anabranch import Session
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="archives are packed on Linux")
+
 KINDS = ("pattern", "sequence", "relate", "monitor", "constrain")
 SIZE = Size(events=1200, files=6)
 #: Seconds from the start of the driver to the first answers, on a busy machine.
