@@ -12,6 +12,7 @@ from benchmarks.harness import Options, Record, append_json, print_table
 #: The families, and the module of each; it has a dict PARTS of the functions that measure.
 FAMILIES = {
     "whole": "benchmarks.whole",
+    "streaming": "benchmarks.live",
     "pattern": "benchmarks.pattern",
     "classes": "benchmarks.pattern.classes",
     "objects": "benchmarks.pattern.objects",
