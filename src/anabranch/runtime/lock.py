@@ -2,8 +2,7 @@
 
 On a local file system, the lock is that of a file, which the system removes with the process, even if it is killed.
 Other file systems have no locks: there, a *lease* is a file that its owner renews. It refuses a second stream early and
-in one line. Answers do not depend on it: of two streams on one checkpoint, Spark stops one, because both would write
-the same entry of its log.
+in one line. Besides, Spark stops one of two streams on a checkpoint when both write the same entry of its log.
 
 The streams of one process share its lock: Spark itself stops a running stream if another one of the session starts on
 its checkpoint.
