@@ -164,7 +164,7 @@ def test_a_failed_write_leaves_the_file_as_it_was(spark: SparkSession, tmp_path:
     folder = HadoopFolder(spark, f"{mounted(spark, tmp_path / 'failing')}/x")
     folder.write("a", b"before")
     with pytest.raises(Py4JJavaError, match="Pipe not connected"):
-        folder._publish(folder._jvm.java.io.PipedInputStream(), "a", overwrite=True)
+        folder._publish(folder._java.java.io.PipedInputStream(), "a", overwrite=True)
     assert folder.read("a") == b"before"
     assert {path.name for path in (tmp_path / "failing" / "x").iterdir()} == {"a", ".a.crc"}
 

@@ -48,12 +48,12 @@ class HadoopFolder(Folder):
                 f"{address}: Spark Connect gives no access to this file system; start the stream in classic mode, or "
                 "use a folder that is mounted"
             )
-        self._jvm, self._configuration = view
-        self._root = self._jvm.org.apache.hadoop.fs.Path(address)
+        self._java, self._configuration = view
+        self._root = self._java.org.apache.hadoop.fs.Path(address)
         try:
             self._system = self._root.getFileSystem(self._configuration)
             self._appears_on_close = self._system.hasPathCapability(self._root, _APPEARS_ON_CLOSE)
-            self._manager = file_manager(self._jvm, self._root, self._configuration)
+            self._manager = file_manager(self._java, self._root, self._configuration)
         except Py4JJavaError as error:
             raise DataError(
                 f"{address}: Spark has no file system for {urlparse(address).scheme}:// "
@@ -102,8 +102,8 @@ class HadoopFolder(Folder):
             source = self._system.open(self._path(name))
             try:
                 source.seek(start)
-                target = self._jvm.java.io.FileOutputStream(local.name)
-                self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(source, target, self._configuration, False)
+                target = self._java.java.io.FileOutputStream(local.name)
+                self._java.org.apache.hadoop.io.IOUtils.copyBytes(source, target, self._configuration, False)
                 target.close()
             finally:
                 source.close()
@@ -135,13 +135,13 @@ class HadoopFolder(Folder):
             self._system.delete(self._path(name), True)
 
     def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self.address}/{name}") if name else self._root
+        return self._java.org.apache.hadoop.fs.Path(f"{self.address}/{name}") if name else self._root
 
     def _write(self, name: str, data: bytes, overwrite: bool) -> None:
         with self._errors(), tempfile.NamedTemporaryFile() as local:
             local.write(data)
             local.flush()
-            self._publish(self._jvm.java.io.FileInputStream(local.name), name, overwrite)
+            self._publish(self._java.java.io.FileInputStream(local.name), name, overwrite)
 
     def _publish(self, source: Any, name: str, overwrite: bool) -> None:
         """Write a file from a stream of bytes, which is closed. The file appears when its own stream is closed."""
@@ -155,7 +155,7 @@ class HadoopFolder(Folder):
                 target = self._manager.createAtomic(path, overwrite)
                 cancel = target.cancel
             try:
-                self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(source, target, self._configuration, False)
+                self._java.org.apache.hadoop.io.IOUtils.copyBytes(source, target, self._configuration, False)
             except BaseException:
                 cancel()
                 raise
