@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from tests.runtime.office import query, stream, write_parquet
 
 from anabranch.runtime import large_answers
 
-ADDRESS = "viewfs://lake/data"
 #: The files at the start, when the stream is killed, and at the end.
 FIRST, MIDDLE, ALL = range(2), range(2, 12), range(12, 14)
 QUERIES = ("coffee", "often")
@@ -34,12 +34,15 @@ class Lake:
 
     def __init__(self, folder: Path, spark: SparkSession) -> None:
         self.folder, self.data = folder, folder / "data"
+        # Hadoop keeps file systems by their name, so each has its own.
+        name = f"lake-{uuid.uuid4().hex}"
+        self.address = f"viewfs://{name}/data"
         self.workbook = folder / "workbook.abq"
-        source = f"'{ADDRESS}/in/' FORMAT parquet"
+        source = f"'{self.address}/in/' FORMAT parquet"
         self.workbook.write_text(
             stream("at", source, more="WATERMARK 2") + query() + query("often", more="GROUP BY x PER 10")
         )
-        self.mount = ("fs.viewfs.mounttable.lake.link./data", f"file://{self.data}")
+        self.mount = (f"fs.viewfs.mounttable.{name}.link./data", f"file://{self.data}")
         spark.sparkContext._jsc.hadoopConfiguration().set(*self.mount)
         self.add(FIRST)
 
@@ -55,7 +58,7 @@ class Lake:
     @property
     def streamed(self) -> list[str]:
         """The arguments of `stream`."""
-        return ["stream", str(self.workbook), "--checkpoint", f"{ADDRESS}/cp", "--output", f"{ADDRESS}/out"]
+        return ["stream", str(self.workbook), "--checkpoint", f"{self.address}/cp", "--output", f"{self.address}/out"]
 
     def part_files(self, name: str) -> list[Path]:
         return sorted((self.data / "out" / name).glob("part-*.parquet"))
@@ -76,20 +79,20 @@ def test_a_killed_stream_on_another_file_system_resumes_and_every_reader_sees_th
     spark: SparkSession, lake: Lake, anabranch: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(2):  # the second run replaces the answers of the first
-        assert anabranch("run", lake.workbook, "--output", f"{ADDRESS}/batch").status == 0
+        assert anabranch("run", lake.workbook, "--output", f"{lake.address}/batch").status == 0
     assert all((lake.data / "batch" / name / "_SUCCESS").exists() for name in QUERIES)
 
     setting = "=".join(("spark.hadoop." + lake.mount[0], lake.mount[1]))
     running = Killable(lake.folder, *lake.streamed, "--max-files", "1", "--master", "local[2]", "--conf", setting)
     try:
         running.wait_until(lambda: bool(lake.part_files("coffee")))
-        shown = anabranch("status", f"{ADDRESS}/cp", "--json")
+        shown = anabranch("status", f"{lake.address}/cp", "--json")
         status = {json.loads(line)["stream"]: json.loads(line) for line in shown.out.splitlines()}
         assert status["coffee"]["process"].startswith(f"{running.process.pid} on ")
-        assert status["coffee"]["folder"] == f"{ADDRESS}/cp/coffee"
+        assert status["coffee"]["folder"] == f"{lake.address}/cp/coffee"
         refused = anabranch(*lake.streamed, "--once")
         assert refused.status == 1
-        assert f"the checkpoint {ADDRESS}/cp/coffee is used by a stream that runs (process " in refused.err
+        assert f"the checkpoint {lake.address}/cp/coffee is used by a stream that runs (process " in refused.err
         lake.add(MIDDLE)
         running.wait_until(lambda: len(lake.part_files("coffee")) >= 4)
         running.kill("all", random.Random(1))
@@ -105,13 +108,13 @@ def test_a_killed_stream_on_another_file_system_resumes_and_every_reader_sees_th
         resumed = anabranch(*lake.streamed, "--once", "--max-files", "1")
         assert resumed.status == 0, resumed.err
     assert len(lake.part_files("coffee")) > n_killed
-    assert anabranch("run", lake.workbook, "--output", f"{ADDRESS}/batch").status == 0
+    assert anabranch("run", lake.workbook, "--output", f"{lake.address}/batch").status == 0
 
     for name in QUERIES:
         expected = lake.answers(f"batch/{name}")
         assert len(expected) >= len(MIDDLE)
         assert lake.answers(f"out/{name}") == expected
-        by_spark = spark.read.parquet(f"{ADDRESS}/out/{name}").toArrow().to_pylist()
+        by_spark = spark.read.parquet(f"{lake.address}/out/{name}").toArrow().to_pylist()
         assert sorted(map(str, by_spark)) == expected
         one_by_one = [row for file in lake.part_files(name) for row in pq.read_table(file).to_pylist()]
         assert sorted(map(str, one_by_one)) == expected
@@ -124,16 +127,16 @@ def test_a_killed_stream_on_another_file_system_resumes_and_every_reader_sees_th
     left = {path.name for path in (lake.data / "out").rglob("*") if path.name[0] != "."}
     assert not {"_staging", "_temporary"} & left
 
-    until(lambda: "runs" not in anabranch("status", f"{ADDRESS}/cp").out, "the lease was not released")
-    assert anabranch("status", f"{ADDRESS}/cp/coffee", "--check").status == 1
-    state = anabranch("state", f"{ADDRESS}/cp")
+    until(lambda: "runs" not in anabranch("status", f"{lake.address}/cp").out, "the lease was not released")
+    assert anabranch("status", f"{lake.address}/cp/coffee", "--check").status == 1
+    state = anabranch("state", f"{lake.address}/cp")
     assert state.status == 0
     assert re.match(r"coffee: \d+ buckets, ", state.out)
-    taken = anabranch("run", lake.workbook, "--output", f"{ADDRESS}/out")
+    taken = anabranch("run", lake.workbook, "--output", f"{lake.address}/out")
     assert taken.status == 1
-    assert f"{ADDRESS}/out/coffee holds the answers of a stream; use another output folder" in taken.err
+    assert f"{lake.address}/out/coffee holds the answers of a stream; use another output folder" in taken.err
     (lake.data / "others" / "coffee").mkdir(parents=True)
     (lake.data / "others" / "coffee" / "report.txt").write_text("mine")
-    other = anabranch("run", lake.workbook, "--output", f"{ADDRESS}/others")
+    other = anabranch("run", lake.workbook, "--output", f"{lake.address}/others")
     assert "holds files that are not answers; use another output folder" in other.err
     assert not Path("viewfs:").exists()

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -31,11 +32,15 @@ from anabranch.transport.operator import Counts
 
 
 def mounted(spark: SparkSession, folder: Path) -> str:
-    """The address of a folder on another file system, which has its files in a local folder."""
+    """The address of a folder on another file system, which has its files in a local folder.
+
+    Hadoop keeps file systems by their name, so each has its own.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    name = f"lake-{uuid.uuid4().hex}"
     settings = spark.sparkContext._jsc.hadoopConfiguration()
-    settings.set(f"fs.viewfs.mounttable.{folder.name}.link./data", f"file://{folder}")
-    return f"viewfs://{folder.name}/data"
+    settings.set(f"fs.viewfs.mounttable.{name}.link./data", f"file://{folder}")
+    return f"viewfs://{name}/data"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +171,7 @@ def test_a_failed_write_leaves_the_file_as_it_was(spark: SparkSession, tmp_path:
     with pytest.raises(Py4JJavaError, match="Pipe not connected"):
         folder._publish(folder._java.java.io.PipedInputStream(), "a", overwrite=True)
     assert folder.read("a") == b"before"
-    assert {path.name for path in (tmp_path / "failing" / "x").iterdir()} == {"a", ".a.crc"}
+    assert {path.name for path in (tmp_path / "failing" / "x").iterdir() if path.suffix != ".crc"} == {"a"}
 
 
 def test_file_systems_that_spark_does_not_have_are_refused_in_one_line(
@@ -187,7 +192,7 @@ def test_file_systems_that_spark_does_not_have_are_refused_in_one_line(
 
 def test_messages_of_mqtt_need_a_local_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     checkpoint = Checkpoint(HadoopFolder(spark, f"{mounted(spark, tmp_path / 'mqtt')}/cp"))
-    with pytest.raises(StateError, match="FROM MQTT keeps its messages in the checkpoint, and viewfs://mqtt/data/cp"):
+    with pytest.raises(StateError, match="FROM MQTT keeps its messages in the checkpoint, and viewfs://.*/cp is not"):
         checkpoint.messages("s")
 
 
