@@ -32,7 +32,7 @@ from anabranch.planning.prepared import Prepared
 from anabranch.plotting import plot
 from anabranch.runtime import estimates, execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
-from anabranch.runtime.file_system import address_of, open_folder
+from anabranch.runtime.file_system import open_folder, split_address
 from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.runs import Runs
 from anabranch.runtime.sinks.declared import declared_target
@@ -536,9 +536,7 @@ class Session:
             if folder is None and declared is None:
                 raise AnabranchError(f"{query.name} needs an output folder, a foreach_batch function or a target (TO)")
             targets.append(declared or FolderTarget(str(folder), file_format, lambda: self.spark))
-        folder, name = os.path.split(address_of(folders[0] or os.path.join(checkpoint, queries[0].name)))
-        if folder.endswith(":/"):
-            raise DataError(f"{folders[0]} is not a folder; write the answers to a folder in it")
+        folder, name = split_address(folders[0] or os.path.join(checkpoint, queries[0].name))
         return to_targets(targets, to_quarantine(os.path.join(folder, "_quarantine", name)))
 
     def _checkpoint(self, folder: str) -> Checkpoint:

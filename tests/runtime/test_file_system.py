@@ -24,7 +24,7 @@ from anabranch.errors import DataError, StateError
 from anabranch.patches.spark_checkpoint_files import file_manager
 from anabranch.runtime import hadoop_folder, lock, stream_log
 from anabranch.runtime.checkpoint import Checkpoint
-from anabranch.runtime.file_system import Folder, LocalFolder, address_of, open_folder
+from anabranch.runtime.file_system import Folder, LocalFolder, address_of, open_folder, split_address
 from anabranch.runtime.hadoop_folder import HadoopFolder
 from anabranch.runtime.spark import with_settings
 from anabranch.runtime.stream_log import NewEntries, StreamLog, entries, last_entry
@@ -188,6 +188,14 @@ def test_file_systems_that_spark_does_not_have_are_refused_in_one_line(
     monkeypatch.setattr(hadoop_folder, "java_view", lambda session: None)
     with pytest.raises(DataError, match="Spark Connect gives no access to this file system; start the stream in"):
         HadoopFolder(spark, "s3a://lake/cp")
+
+
+def test_a_whole_bucket_is_not_an_output_folder() -> None:
+    assert split_address("s3a://lake/out/") == ("s3a://lake", "out")
+    assert split_address("file:/a/b") == ("/a", "b")
+    for bucket in ("s3a://lake", "s3a://lake/"):
+        with pytest.raises(DataError, match="s3a://lake/? is not a folder; write the answers to a folder in it"):
+            split_address(bucket)
 
 
 def test_messages_of_mqtt_need_a_local_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

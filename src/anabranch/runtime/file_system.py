@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlparse
 
+from anabranch.errors import DataError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -28,6 +30,16 @@ def address_of(path: str) -> str:
     elif urlparse(path).scheme:
         return path.rstrip("/")
     return os.path.abspath(plain)
+
+
+def split_address(path: str) -> tuple[str, str]:
+    """The folder that a folder is in, and its name; refused if it is a whole bucket or host."""
+    address = address_of(path)
+    parsed = urlparse(address)
+    if parsed.scheme and not parsed.path:
+        raise DataError(f"{path} is not a folder; write the answers to a folder in it")
+    folder, name = os.path.split(address)
+    return folder, name
 
 
 def is_address(path: str) -> bool:
