@@ -32,13 +32,13 @@ from anabranch.planning.prepared import Prepared
 from anabranch.plotting import plot
 from anabranch.runtime import estimates, execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.file_system import open_folder, split_address
 from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.runs import Runs
 from anabranch.runtime.sinks.declared import declared_target
 from anabranch.runtime.sinks.files import FolderTarget, to_quarantine
 from anabranch.runtime.sinks.function import to_function
 from anabranch.runtime.sinks.target import AnswerTarget, to_targets
-from anabranch.runtime.sources.files import local_folder
 from anabranch.runtime.sources.local_rows import local_table
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.workspace import Workspace
@@ -315,7 +315,7 @@ class Session:
         target.write_whole(self.run(name) if answers is None else answers)
 
     def _declared_target(self, query: Query) -> AnswerTarget | None:
-        return declared_target(query, self._workspace.bindings.folders[query.name.lower()])
+        return declared_target(query, self._workspace.bindings.folders[query.name.lower()], lambda: self.spark)
 
     def release(self) -> None:
         """Remove the answers that `run_all` has cached."""
@@ -535,9 +535,12 @@ class Session:
                 raise AnabranchError(f"{query.name} declares its target; start it without an output folder")
             if folder is None and declared is None:
                 raise AnabranchError(f"{query.name} needs an output folder, a foreach_batch function or a target (TO)")
-            targets.append(declared or FolderTarget(str(folder), file_format))
-        folder, name = os.path.split(os.path.abspath(folders[0] or os.path.join(checkpoint, queries[0].name)))
+            targets.append(declared or FolderTarget(str(folder), file_format, lambda: self.spark))
+        folder, name = split_address(folders[0] or os.path.join(checkpoint, queries[0].name))
         return to_targets(targets, to_quarantine(os.path.join(folder, "_quarantine", name)))
+
+    def _checkpoint(self, folder: str) -> Checkpoint:
+        return Checkpoint(open_folder(folder, lambda: self.spark))
 
     def _start(
         self, queries: Sequence[Query], folder: str, output: streaming.Output, options: execution.StreamOptions,
@@ -546,7 +549,7 @@ class Session:
         runs = (self._runs.find(query) for query in queries)
         counts = next((run.counts for run in runs if isinstance(run, streaming.StreamRun)), Counts())
         with self._workspace.errors_of(queries[0].name):
-            checkpoint = Checkpoint(local_folder(folder))
+            checkpoint = self._checkpoint(folder)
             resolved = self._resolve(queries, max_answers, checkpoint)
             with checkpoint.lock() as lock:
                 _warn_of_vanished(checkpoint, options.strict)
@@ -560,7 +563,7 @@ class Session:
 
     def end_input(self, checkpoint: str) -> None:
         """Mark the end of the input: a stream on this checkpoint then answers about all rows that it has read."""
-        Checkpoint(local_folder(checkpoint)).end_input()
+        self._checkpoint(checkpoint).end_input()
 
 
 def _warn_of_vanished(checkpoint: Checkpoint, strict: bool) -> None:

@@ -15,6 +15,7 @@ from tests.runtime.test_stream_log import outcomes
 
 from anabranch.cli.metrics import Measured, serve_metrics
 from anabranch.cli.supervision import Watched
+from anabranch.runtime.file_system import LocalFolder
 from anabranch.runtime.stream_log import StreamLog, last_entry
 from anabranch.transport.operator import Counts
 
@@ -23,10 +24,10 @@ DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana.json"
 
 def measured(folder: Path, watermark: str | float | None) -> Measured:
     """A stream that runs and has failed twice, with one micro-batch."""
-    log = StreamLog(str(folder), "near", Counts())
+    log = StreamLog(LocalFolder(folder), "near", Counts())
     log.add(3, outcomes(read=10, used=8, quarantined=2, kept=6, state_bytes=300), 5, 0.25, watermark)
     watched = Watched("near", Stream, lambda stream: None, stream=Stream(), total_failures=2)
-    return Measured("near", lambda: last_entry(folder), watched)
+    return Measured("near", lambda: last_entry(LocalFolder(folder)), watched)
 
 
 def samples(text: str) -> dict[tuple[str, str], float]:

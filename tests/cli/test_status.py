@@ -13,6 +13,7 @@ import pytest
 from tests.cli.command import Command
 from tests.runtime.test_stream_log import outcomes
 
+from anabranch.runtime.file_system import LocalFolder
 from anabranch.runtime.lock import FolderLock, owner_of
 from anabranch.runtime.stream_log import StreamLog
 from anabranch.transport.operator import Counts
@@ -23,8 +24,8 @@ def checkpoints(tmp_path: Path) -> Path:
     """Two streams: one has complete micro-batches, the other was only started."""
     for name in ("near", "unpaid"):
         (tmp_path / name).mkdir()
-        StreamLog(str(tmp_path / name), name, Counts())
-    log = StreamLog(str(tmp_path / "near"), "near", Counts())
+        StreamLog(LocalFolder(tmp_path / name), name, Counts())
+    log = StreamLog(LocalFolder(tmp_path / "near"), "near", Counts())
     log.add(3, outcomes(read=1_000, used=990, late=2, state_bytes=1_234_567), 5, 0.25, "2026-01-01 00:00:00Z")
     return tmp_path
 
@@ -33,7 +34,8 @@ def checkpoints(tmp_path: Path) -> Path:
 def running(checkpoints: Path) -> Iterator[int]:
     """Another process that has the lock of `near`; its number."""
     code = "import sys; from pathlib import Path; from anabranch.runtime.lock import FolderLock\n"
-    code += "FolderLock(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
+    code += "from anabranch.runtime.file_system import LocalFolder\n"
+    code += "FolderLock(LocalFolder(Path(sys.argv[1]))); print(flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", code, str(checkpoints / "near")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         process.stdout.readline()
@@ -75,9 +77,10 @@ def test_a_folder_without_streams_is_refused(anabranch: Command, tmp_path: Path)
 
 
 def test_looking_at_a_lock_does_not_take_it(tmp_path: Path) -> None:
-    assert owner_of(tmp_path) is None
-    lock = FolderLock(tmp_path)
-    assert owner_of(tmp_path) == str(os.getpid())
+    folder = LocalFolder(tmp_path)
+    assert owner_of(folder) is None
+    lock = FolderLock(folder)
+    assert owner_of(folder) == str(os.getpid())
     lock.release()
-    assert owner_of(tmp_path) is None
-    FolderLock(tmp_path).release()
+    assert owner_of(folder) is None
+    FolderLock(folder).release()

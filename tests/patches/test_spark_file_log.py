@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from anabranch.patches.spark_file_log import unfinished_files
+from anabranch.runtime.file_system import LocalFolder
 
 
 def write(path: Path, *entries: object) -> None:
@@ -26,15 +27,15 @@ def checkpoint(folder: Path, n_planned: int, n_committed: int) -> Path:
 
 
 def test_the_files_of_a_planned_micro_batch_are_found(tmp_path: Path) -> None:
-    assert unfinished_files(checkpoint(tmp_path, 3, 2)) == ["file:///in/2.csv"]
+    assert unfinished_files(LocalFolder(checkpoint(tmp_path, 3, 2))) == ["file:///in/2.csv"]
 
 
 def test_the_first_micro_batch_may_be_the_one(tmp_path: Path) -> None:
-    assert unfinished_files(checkpoint(tmp_path, 1, 0)) == ["file:///in/0.csv"]
+    assert unfinished_files(LocalFolder(checkpoint(tmp_path, 1, 0))) == ["file:///in/0.csv"]
 
 
 def test_a_committed_micro_batch_has_no_files_left(tmp_path: Path) -> None:
-    assert unfinished_files(checkpoint(tmp_path, 2, 2)) == []
+    assert unfinished_files(LocalFolder(checkpoint(tmp_path, 2, 2))) == []
 
 
 def test_a_compacted_log_has_all_entries(tmp_path: Path) -> None:
@@ -42,11 +43,11 @@ def test_a_compacted_log_has_all_entries(tmp_path: Path) -> None:
     (folder / "sources" / "0" / "2").unlink()
     entries = [{"path": f"file:///in/{number}.csv", "batchId": number} for number in range(3)]
     write(folder / "sources" / "0" / "2.compact", *entries)
-    assert unfinished_files(folder) == ["file:///in/2.csv"]
+    assert unfinished_files(LocalFolder(folder)) == ["file:///in/2.csv"]
 
 
 def test_logs_of_another_form_are_not_read(tmp_path: Path) -> None:
-    assert unfinished_files(tmp_path) == []
+    assert unfinished_files(LocalFolder(tmp_path)) == []
     folder = checkpoint(tmp_path, 3, 2)
     (folder / "offsets" / "2").write_text("v2\nanother form")
-    assert unfinished_files(folder) == []
+    assert unfinished_files(LocalFolder(folder)) == []

@@ -236,7 +236,7 @@ class Mender(threading.Thread):
         self._add("4", ("eve", "hall", 21, 1.0), ("eve", "coffee", 22, 1.0), ("eve", "room", 30, 1.0))
         until(lambda: len(self._answers("healthy")) == 5, "the healthy query has stopped")
         assert len(self._answers("coffee")) == 3, "the other query fails"
-        self.obstacle.unlink()
+        self.obstacle.rmdir()
         until(lambda: len(self._answers("coffee")) == 5, "the other query was not restarted")
 
     def _add(self, name: str, *rows: tuple) -> None:
@@ -252,9 +252,10 @@ def test_a_query_that_fails_is_restarted_until_the_cause_is_gone_and_others_go_o
     office.workbook.write_text(WORKBOOK + query("healthy"))
     office.add_the_rest()
     assert office.stream("--once").status == 0
-    # A file where the query keeps unfinished files: it cannot write answers.
-    obstacle = office.out / "_staging"
-    obstacle.touch()
+    # A folder where the query writes the next file: it cannot.
+    batch = max(int(path.name) for path in (office.checkpoint / "spark" / "commits").glob("[0-9]*")) + 1
+    obstacle = office.out / f".part-{batch:010d}.parquet.draft"
+    obstacle.mkdir()
     mender = Mender(office, obstacle)
     monkeypatch.setattr("anabranch.cli.supervision.say", lambda text, stream: mender.failures.append(text))
     mender.start()

@@ -18,6 +18,7 @@ from anabranch import Session
 from anabranch.errors import StateError
 from anabranch.planning.identity import VERSION
 from anabranch.runtime.checkpoint import Changes, Checkpoint, folder_of
+from anabranch.runtime.file_system import Folder, LocalFolder
 from anabranch.transport.state import OLDEST_FORMAT
 
 STREAMS = """
@@ -189,7 +190,7 @@ def test_a_changed_query_needs_a_new_name(spark: SparkSession, tmp_path: Path) -
 
 
 def test_a_group_finds_the_checkpoint_that_has_one_of_its_queries(tmp_path: Path) -> None:
-    def claim(folder: str, *names: str) -> None:
+    def claim(folder: Folder, *names: str) -> None:
         identity = {
             "version": VERSION,
             "state format": OLDEST_FORMAT,
@@ -198,14 +199,15 @@ def test_a_group_finds_the_checkpoint_that_has_one_of_its_queries(tmp_path: Path
         }
         Checkpoint(folder).claim(identity, 16, {}, shares_pass=True)
 
-    first = folder_of(str(tmp_path), ["a", "B"])
-    assert first == str(tmp_path / "a+B")
-    assert folder_of(str(tmp_path), ["a", "b", "c", "d", "e"]) == str(tmp_path / "a+4")
+    checkpoints = LocalFolder(tmp_path)
+    first = folder_of(checkpoints, ["a", "B"])
+    assert first.name == "a+B"
+    assert folder_of(checkpoints, ["a", "b", "c", "d", "e"]).address == str(tmp_path / "a+4")
     claim(first, "a", "b")
-    assert folder_of(str(tmp_path), ["c", "b"]) == first
+    assert folder_of(checkpoints, ["c", "b"]).name == "a+B"
     claim(first, "b", "c")
-    assert folder_of(str(tmp_path), ["a"]) == str(tmp_path / "a"), "a was removed"
+    assert folder_of(checkpoints, ["a"]).name == "a", "a was removed"
     assert Checkpoint(first).changes(["B", "d"]) == Changes(added=("d",), removed=("c",))
-    claim(str(tmp_path / "d"), "d")
+    claim(checkpoints.folder("d"), "d")
     with pytest.raises(StateError, match=r"c, d have several checkpoints: .*a\+B, .*d; start their queries as before"):
-        folder_of(str(tmp_path), ["c", "d"])
+        folder_of(checkpoints, ["c", "d"])

@@ -14,7 +14,7 @@ from tests.runtime.streams import NOW, Office
 
 from anabranch import Session
 from anabranch.runtime import large_answers
-from anabranch.runtime.large_answers import LargeAnswers, read_files
+from anabranch.runtime.large_answers import CACHED, LargeAnswers, read_files
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +39,23 @@ def test_a_bucket_with_many_answers_leaves_them_in_a_file(tmp_path: Path) -> Non
     assert read_files([path]) == [many]
     large.clear()
     assert not (tmp_path / "large").exists()
+
+
+def test_answers_are_cached_if_workers_cannot_write_to_the_checkpoint(spark: SparkSession) -> None:
+    large = LargeAnswers(None, 2)
+    few, many = pa.table({"t": [1, 2]}), pa.table({"t": [3, 4, 5]})
+    kept = [large.kept(table) for table in (few, many, few.slice(0, 0))]
+    assert [file for _, file in kept] == [None, CACHED, None]
+    outcomes = spark.createDataFrame(kept, "answers binary, file string")
+    collected, left = large.collect(outcomes)
+    assert [row["answers"] for row in collected.to_pylist() if row["answers"]] == [kept[0][0]], "the driver has few"
+    assert left is not None
+    assert left.tables() == [many]
+    assert left.frame(many.schema).toArrow().to_pydict() == many.to_pydict()
+    assert outcomes.is_cached
+    large.clear(outcomes)
+    assert not outcomes.is_cached
+    assert large.collect(spark.createDataFrame(kept[:1], "answers binary, file string"))[1] is None
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "json"])

@@ -72,6 +72,7 @@ def test_a_remote_session_needs_no_context() -> None:
     assert counter.value == 0
     spark_mode.use_scheduler_pool(remote, "pool")
     spark_mode.silence(remote)
+    assert spark_mode.java_view(remote) is None
 
 
 def test_a_classic_session_counts_rows(spark: SparkSession) -> None:

@@ -24,6 +24,7 @@ from tests.splits import disordered_splits
 
 from anabranch.errors import AnabranchError, DataError, StateError, WorkbookError
 from anabranch.runtime.failures import translate
+from anabranch.runtime.file_system import LocalFolder
 from anabranch.runtime.stream_log import entries
 from anabranch.transport.operator import COUNTED
 
@@ -249,7 +250,7 @@ def test_the_log_and_the_progress_of_spark_have_counts_and_watermark(spark: Spar
     office.process_files()
     progress = [update for update in office.running.recentProgress if "anabranch" in update.observedMetrics]
     observed = [update.observedMetrics["anabranch"].asDict() for update in progress]
-    logged = [entry for entry in entries(Path(office.checkpoint)) if entry.batch is not None]
+    logged = [entry for entry in entries(LocalFolder(Path(office.checkpoint))) if entry.batch is not None]
     assert [update.batchId for update in progress] == [entry.batch for entry in logged] == [*range(len(ROWS))]
     for seen, entry in zip(observed, logged, strict=True):
         assert seen == {name: getattr(entry.rows, name) for name in COUNTED} | {

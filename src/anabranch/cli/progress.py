@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from anabranch.cli.messages import print_line, say
 
@@ -69,7 +69,8 @@ def _repeated(action: Callable[[], None], seconds: float) -> Iterator[None]:
 
     def repeat() -> None:
         while not stop.wait(seconds):
-            action()
+            with suppress(OSError):  # the file system of a checkpoint may not answer for a while
+                action()
 
     watcher = threading.Thread(target=repeat, daemon=True)
     watcher.start()

@@ -98,7 +98,7 @@ def command(
             settings=spark_settings(conf, packages, archive),
         )  # fmt: skip
         queries = runnable_queries(session, workbook, query)
-        destination.check(queries)
+        destination.check(queries, session)
         destination = replace(destination, several=len(queries) > 1)
 
         def run(together: list[Query]) -> None:
@@ -157,7 +157,7 @@ class Destination:
         """The output folder, if there is one."""
         return None if self.output == STANDARD_OUTPUT else self.output
 
-    def check(self, queries: Sequence[Query]) -> None:
+    def check(self, queries: Sequence[Query], session: Session) -> None:
         """Refuse several queries in one CSV, because their columns differ, and folders with files of others."""
         from anabranch.runtime.sinks.files import check_replaceable
 
@@ -169,7 +169,7 @@ class Destination:
         if self.folder is not None:
             for query in queries:
                 if not self._has_target(query):
-                    check_replaceable(os.path.join(self.folder, query.name))
+                    check_replaceable(os.path.join(self.folder, query.name), lambda: session.spark)
         if self.plot is not None:
             from anabranch.cli.plot import check_chart_file
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anabranch.cli import options
+from anabranch.cli.common import spark_settings
 from anabranch.cli.messages import say
-from anabranch.cli.status import Folder, size_text
+from anabranch.cli.status import Checkpoint, open_checkpoint, size_text
 
 if TYPE_CHECKING:
     from anabranch.runtime.stored_state import StoredState
@@ -22,17 +23,21 @@ Key = Annotated[
 ]
 
 
-def command(checkpoint: Folder, key: Key = None, master: options.Master = None) -> None:
+def command(
+    checkpoint: Checkpoint, key: Key = None, master: options.Master = None, conf: options.Conf = None,
+    packages: options.Packages = None,
+) -> None:  # fmt: skip
     """Show what the streams of a checkpoint folder keep, or what they keep about a key."""
     from anabranch.runtime.spark import make_session
     from anabranch.runtime.stored_state import read_state
     from anabranch.runtime.stream_log import folders_with_log
 
     wanted = _wanted(key or [])
-    folders = folders_with_log(checkpoint)
+    settings = spark_settings(conf, packages)
+    folders = folders_with_log(open_checkpoint(checkpoint, master, settings))
     if not folders:
         raise typer.BadParameter(f"{checkpoint} has no checkpoint of a stream")
-    spark = make_session(master, short=True)
+    spark = make_session(master, short=True, settings=settings)
     states = {folder.name: read_state(spark, folder) for folder in folders}
     if wanted:
         _print_about(wanted, states)

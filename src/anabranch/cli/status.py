@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from anabranch.cli import options
+from anabranch.cli.common import spark_settings
 from anabranch.cli.messages import FAILED
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from anabranch.runtime.file_system import Folder
     from anabranch.runtime.stream_log import Entry
 
-Folder = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The --checkpoint folder of a stream.")]
+Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The --checkpoint folder of a stream.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a JSON line per stream.")]
 Check = Annotated[bool, typer.Option("--check", help="Exit with 1 unless all streams run; for health checks.")]
 
@@ -38,7 +43,7 @@ class StreamStatus:
     rows_per_second, seconds_per_batch : of the recent micro-batches; None if there are none
     """
 
-    folder: Path
+    folder: Folder
     process: str | None
     last: Entry | None
     rows_per_second: float | None
@@ -56,11 +61,15 @@ class StreamStatus:
         return {"folder": str(self.folder), "process": self.process} | rates | entry
 
 
-def command(checkpoint: Folder, as_json: Json = False, check: Check = False) -> None:
+def command(
+    checkpoint: Checkpoint, as_json: Json = False, check: Check = False, conf: options.Conf = None,
+    packages: options.Packages = None,
+) -> None:  # fmt: skip
     """Show what the streams of a checkpoint folder do: watermark, rows, rates and state."""
     from anabranch.runtime.stream_log import folders_with_log
 
-    statuses = [status_of(folder) for folder in folders_with_log(checkpoint)]
+    folder = open_checkpoint(checkpoint, None, spark_settings(conf, packages))
+    statuses = [status_of(folder) for folder in folders_with_log(folder)]
     if not statuses:
         raise typer.BadParameter(f"{checkpoint} has no checkpoint of a stream")
     now = datetime.now(UTC)
@@ -70,7 +79,19 @@ def command(checkpoint: Folder, as_json: Json = False, check: Check = False) -> 
         raise typer.Exit(FAILED)
 
 
-def status_of(folder: Path) -> StreamStatus:
+def open_checkpoint(path: str, master: str | None, settings: Mapping[str, str]) -> Folder:
+    """The folder of checkpoints; Spark is started if it is an address."""
+    from anabranch.runtime.file_system import open_folder
+
+    def spark() -> SparkSession:
+        from anabranch.runtime.spark import make_session
+
+        return make_session(master, short=True, settings=settings)
+
+    return open_folder(path, spark)
+
+
+def status_of(folder: Folder) -> StreamStatus:
     """The status of the stream with this checkpoint."""
     from anabranch.runtime.lock import owner_of
     from anabranch.runtime.stream_log import entries

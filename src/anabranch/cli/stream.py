@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,6 +33,7 @@ from anabranch.cli.supervision import RunningStream, Supervisor, Watched
 from anabranch.errors import InputWarning, StateError
 
 if TYPE_CHECKING:
+    from anabranch.runtime.file_system import Folder
     from anabranch.runtime.stream_log import Entry
     from anabranch.session import Session
 
@@ -157,12 +157,12 @@ class _Group:
         return [query.name for query in self.queries]
 
     @cached_property
-    def checkpoint(self) -> str:
+    def checkpoint(self) -> Folder:
         """The checkpoint folder of the group."""
         from anabranch.runtime.checkpoint import folder_of
-        from anabranch.runtime.sources.files import local_folder
+        from anabranch.runtime.file_system import open_folder
 
-        return folder_of(local_folder(self.checkpoints), self.names)
+        return folder_of(open_folder(self.checkpoints, lambda: self.session.spark), self.names)
 
     def start(self, trigger: dict | None):
         """Start the stream; says which queries are added and removed."""
@@ -176,7 +176,7 @@ class _Group:
         with warnings.catch_warnings(record=True) as messages:
             warnings.simplefilter("always", InputWarning)
             stream = self.session.start_together(
-                self.names, self.checkpoint, folders, self.file_format, trigger, self.max_files, self.strict,
+                self.names, self.checkpoint.address, folders, self.file_format, trigger, self.max_files, self.strict,
                 buckets=self.buckets,
             )  # fmt: skip
         for recorded in messages:
@@ -204,7 +204,7 @@ class _Group:
         """The last entry of its log since it was started."""
         from anabranch.runtime.stream_log import last_entry
 
-        return last_entry(Path(self.checkpoint)) if self.has_run else None
+        return last_entry(self.checkpoint) if self.has_run else None
 
     @property
     def has_run(self) -> bool:
@@ -243,7 +243,7 @@ class _Group:
         available = {"availableNow": True}
         with _progress(self.name, [self], self.log_format):
             self.start(available).awaitTermination()
-            self.session.end_input(self.checkpoint)
+            self.session.end_input(self.checkpoint.address)
             self.start(available).awaitTermination()
         self.print_summary(began)
 
@@ -262,7 +262,7 @@ def _progress(title: str, groups: Sequence[_Group], log_format: LogFormat) -> It
         return
     from anabranch.runtime.stream_log import NewEntries
 
-    logs = [NewEntries(Path(group.checkpoint)) for group in groups]
+    logs = [NewEntries(group.checkpoint) for group in groups]
     with print_new(lambda: [entry.to_json() for log in logs for entry in log.read()]):
         yield
 

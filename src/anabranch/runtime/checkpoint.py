@@ -13,7 +13,6 @@ import os
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -22,7 +21,7 @@ from pyspark.sql.types import StructType
 from anabranch.errors import StateError
 from anabranch.patches.spark_file_log import unfinished_files
 from anabranch.planning.identity import Document, differences, queries_in
-from anabranch.runtime import atomic
+from anabranch.runtime.file_system import Folder, LocalFolder
 from anabranch.runtime.lock import FolderLock
 from anabranch.transport.state import FORMAT, is_readable, wrong_format
 
@@ -42,15 +41,15 @@ class Changes:
 class Checkpoint:
     """The checkpoint folder of a stream; created if it does not exist."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = Path(folder).absolute()
-        self.folder = str(self._folder)
-        self.spark = str(self._folder / "spark")
-        self.control = str(self._folder / "control")
-        self.rows = str(self._folder / "rows")
-        self.large_answers = str(self._folder / "large")
-        os.makedirs(self.control, exist_ok=True)
-        self._manifest = self._read()
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.spark = folder.folder("spark")
+        self.control = folder.folder("control")
+        self.rows = folder.folder("rows")
+        self.control.make()
+        #: What the file has; None if there is none yet.
+        self._stored = self._read()
+        self._manifest: dict[str, Any] = {"id": uuid.uuid4().hex} if self._stored is None else {**self._stored}
 
     @property
     def id(self) -> str:
@@ -103,26 +102,34 @@ class Checkpoint:
         saved |= {"format": FORMAT, "buckets": n_buckets, "identity": identity}
         # The text of a document that was read: tuples are lists in it.
         document = json.loads(json.dumps(saved))
-        atomic.write_text(self._folder / _MANIFEST, json.dumps({**document, _CHECKSUM: _checksum(document)}, indent=1))
+        if document != self._stored:
+            text = json.dumps({**document, _CHECKSUM: _checksum(document)}, indent=1)
+            self.folder.write(_MANIFEST, text.encode())
+            self._stored = document
 
     def messages(self, stream: str) -> str:
-        """The folder for messages that a broker does not keep."""
-        return str(self._folder / "messages" / stream)
+        """The folder for messages that a broker does not keep. It is local: each message is appended to a file."""
+        if not isinstance(self.folder, LocalFolder):
+            raise StateError(f"FROM MQTT keeps its messages in the checkpoint, and {self.folder} is not a local folder")
+        return self.folder.folder(f"messages/{stream}").address
+
+    @property
+    def large_answers(self) -> str | None:
+        """The folder for answers that are too many for the driver; None if Python workers cannot write there."""
+        return self.folder.folder("large").address if isinstance(self.folder, LocalFolder) else None
 
     def lock(self) -> FolderLock:
         """Refuse the checkpoint if a stream of another process uses it."""
-        return FolderLock(self._folder)
+        return FolderLock(self.folder)
 
     def vanished_files(self) -> list[str]:
         """Local input files of a micro-batch that is run again, which no longer exist: Spark skips them."""
-        paths = [
-            unquote(urlparse(address).path) for address in unfinished_files(Path(self.spark)) if _is_local(address)
-        ]
+        paths = [unquote(urlparse(address).path) for address in unfinished_files(self.spark) if _is_local(address)]
         return [path for path in paths if not os.path.exists(path)]
 
     def end_input(self) -> None:
         """Write a control file, which a stream on this checkpoint reads as the end of its input."""
-        atomic.write_text(Path(self.control) / f"end-{uuid.uuid4().hex}.txt", "end\n")
+        self.control.write(f"end-{uuid.uuid4().hex}.txt", b"end\n")
 
     @property
     def _is_readable(self) -> bool:
@@ -143,25 +150,28 @@ class Checkpoint:
             # Compared as JSON, in which tuples and lists are the same.
             reason = differences(json.loads(json.dumps(identity)), saved["identity"], shares_pass)
         if reason:
-            raise StateError(f"the checkpoint {self._folder} {reason}; start with a new checkpoint folder")
+            raise StateError(f"the checkpoint {self.folder} {reason}; start with a new checkpoint folder")
         for name, definition in queries_in(identity).items():
             if self._known.get(name, definition) != definition:
                 raise StateError(
-                    f"the checkpoint {self._folder} has another definition of {name}; give the changed query a new "
+                    f"the checkpoint {self.folder} has another definition of {name}; give the changed query a new "
                     "name, or start with a new checkpoint folder"
                 )
 
-    def _read(self) -> dict:
-        path = self._folder / _MANIFEST
-        if not path.exists():
-            return {"id": uuid.uuid4().hex}
+    def _read(self) -> dict | None:
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = json.loads(self.folder.read(_MANIFEST))
+        except FileNotFoundError:
+            if self.spark.exists("offsets"):
+                raise StateError(
+                    f"{self.folder}/{_MANIFEST} is missing; restore it, or start with a new checkpoint folder"
+                ) from None
+            return None
         except ValueError:
             document = None
         # Earlier versions wrote no checksum.
         if not isinstance(document, dict) or document.pop(_CHECKSUM, None) not in (None, _checksum(document)):
-            raise StateError(f"{path} is damaged; start with a new checkpoint folder")
+            raise StateError(f"{self.folder}/{_MANIFEST} is damaged; start with a new checkpoint folder")
         return document
 
 
@@ -173,18 +183,19 @@ def _checksum(document: dict) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def folder_of(checkpoints: str, names: Collection[str]) -> str:
+def folder_of(checkpoints: Folder, names: Collection[str]) -> Folder:
     """The checkpoint folder of a group of queries in a folder of checkpoints.
 
     It is the one that has a query of the group, because queries may have been added and removed since it was created.
     A new one is named after the queries.
     """
     wanted = {name.lower() for name in names}
-    own = [
-        path.parent
-        for path in sorted(Path(checkpoints).glob(f"*/{_MANIFEST}"))
-        if not wanted.isdisjoint(Checkpoint(str(path.parent)).queries)
+    used = [
+        checkpoints.folder(name)
+        for name in sorted(checkpoints.names())
+        if not name.startswith(".") and checkpoints.exists(f"{name}/{_MANIFEST}")
     ]
+    own = [folder for folder in used if not wanted.isdisjoint(Checkpoint(folder).queries)]
     if len(own) > 1:
         shown = ", ".join(map(str, own))
         raise StateError(
@@ -193,4 +204,4 @@ def folder_of(checkpoints: str, names: Collection[str]) -> str:
         )
     first, *others = names
     named = [first, *others] if len(others) < 3 else [first, str(len(others))]
-    return str(own[0]) if own else os.path.join(checkpoints, "+".join(named))
+    return own[0] if own else checkpoints.folder("+".join(named))

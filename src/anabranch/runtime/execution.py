@@ -230,7 +230,7 @@ def start_stream(
     large = LargeAnswers(checkpoint.large_answers, large_answers.MOST_ROWS)
     return streaming.start(
         spark, job, feeds, sink, StreamLog(checkpoint.folder, title_of(names), earlier), name=names[0],
-        checkpoint=checkpoint.spark, control=checkpoint.control, rows=checkpoint.rows, large=large,
+        checkpoint=checkpoint.spark.address, control=checkpoint.control.address, rows=checkpoint.rows, large=large,
         polling_delay=polling_delay(sum(source.n_files for source in sources)),
         n_buckets=n_buckets, n_partitions=n_partitions or parallelism(spark),
         bounded=frozenset(number for number, source in enumerate(sources) if source.is_bounded),

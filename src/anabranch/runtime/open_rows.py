@@ -6,12 +6,11 @@ that Spark replays after a failure starts from the same rows and gives the same 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import pyarrow as pa
 
+from anabranch.runtime.file_system import Folder
 from anabranch.transport.finishing import Finishing, with_calibration
 from anabranch.transport.job import Job
 from anabranch.transport.per import Moment, PerRule, advance
@@ -21,15 +20,15 @@ _SUFFIX = ".rows"
 
 
 class OpenRows:
-    """The open rows of the queries of a job, by number of the query. Picklable.
+    """The open rows of the queries of a job, by number of the query. Picklable if the folder is.
 
     Parameters
     ----------
     folder : of the files; created when the first one is written
     """
 
-    def __init__(self, folder: str, job: Job) -> None:
-        self._folder = Path(folder)
+    def __init__(self, folder: Folder, job: Job) -> None:
+        self._folder = folder
         self._job = job
         self.rules: dict[int, Finishing] = {}
         self._pers: dict[int, PerRule] = {}
@@ -46,7 +45,7 @@ class OpenRows:
         `answers` has every query of `rules`.
         """
         latest = max((number for number in self._numbers() if number < batch), default=None)
-        before = {} if latest is None else unseal(self._path(latest).read_bytes(), self._job.fingerprint)
+        before = {} if latest is None else unseal(self._folder.read(_file(latest)), self._job.fingerprint)
         if before:
             now = now.after(before["watermark"]["watermark"][0].as_py(), before["instants"]["instant"].to_numpy())
         after = {
@@ -60,25 +59,17 @@ class OpenRows:
             step = advance(self._pers[query], open_rows, answers[query], now)
             rows[query] = with_calibration(rules, step.rows)
             after[name] = step.open_rows
-        self._write(batch, seal(after, self._job.fingerprint))
+        self._folder.write(_file(batch), seal(after, self._job.fingerprint))
         for number in self._numbers():
             if latest is not None and number < latest:
-                self._path(number).unlink()
+                self._folder.delete(_file(number))
         return rows
 
     def _numbers(self) -> list[int]:
         """The micro-batches that have a file."""
-        return [int(path.stem) for path in self._folder.glob(f"*{_SUFFIX}")]
+        names = self._folder.names()
+        return [int(name.removesuffix(_SUFFIX)) for name in names if name.endswith(_SUFFIX) and name[0] != "."]
 
-    def _path(self, batch: int) -> Path:
-        return self._folder / f"{batch:010d}{_SUFFIX}"
 
-    def _write(self, batch: int, data: bytes) -> None:
-        """Write a file that is on disk, whole, when it has its name."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        draft = self._path(batch).with_suffix(".draft")
-        with open(draft, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, self._path(batch))
+def _file(batch: int) -> str:
+    return f"{batch:010d}{_SUFFIX}"

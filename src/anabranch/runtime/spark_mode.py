@@ -71,6 +71,13 @@ def executor_count(spark: SparkSession) -> int | None:
     return None if context is None else context.sc().getExecutorMemoryStatus().size() - 1
 
 
+def java_view(spark: SparkSession) -> tuple[Any, Any] | None:
+    """The classes of the JVM, and the settings of Hadoop in this session; None on Connect, which has no JVM."""
+    if is_connect(spark):
+        return None
+    return spark._jvm, spark._jsparkSession.sessionState().newHadoopConf()
+
+
 def row_counter(spark: SparkSession) -> RowCounter:
     """A counter for `Session.run`."""
     return RowCounter(None if is_connect(spark) else spark.sparkContext.accumulator(0))

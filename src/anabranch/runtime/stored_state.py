@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from anabranch.columns.times import TimeKind
 from anabranch.errors import StateError
 from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.file_system import Folder
 from anabranch.transport.inspection import Found, StoredStream, rows_about
 from anabranch.transport.state import unseal
 
@@ -43,10 +43,10 @@ class StoredState:
                         yield bucket.number, stream, found
 
 
-def read_state(spark: SparkSession, folder: Path) -> StoredState:
+def read_state(spark: SparkSession, folder: Folder) -> StoredState:
     """Read the state of the stream with this checkpoint folder."""
-    checkpoint = Checkpoint(str(folder))
-    if not (Path(checkpoint.spark) / "commits").exists():
+    checkpoint = Checkpoint(folder)
+    if not checkpoint.spark.exists("commits"):
         raise StateError(f"the stream of {folder} has no complete micro-batch")
     pages: dict[int, dict[int, bytes]] = {}
     for row in _variable(spark, checkpoint, "pages").collect():
@@ -62,7 +62,7 @@ def read_state(spark: SparkSession, folder: Path) -> StoredState:
 
 
 def _variable(spark: SparkSession, checkpoint: Checkpoint, name: str) -> DataFrame:
-    return spark.read.format("statestore").option("stateVarName", name).load(checkpoint.spark)
+    return spark.read.format("statestore").option("stateVarName", name).load(checkpoint.spark.address)
 
 
 def _streams(checkpoint: Checkpoint) -> tuple[StoredStream, ...]:

@@ -8,13 +8,12 @@ running stream is in this file, in both modes: the counts of a session, `anabran
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch.runtime.file_system import Folder
 from anabranch.transport.operator import ROW_COUNTS, Counts
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 _FILE, _OLDER_FILE = "log.jsonl", "log.1.jsonl"
 #: The file becomes the older one when it has this many bytes, so a log has at most about twice as many.
 _MOST_BYTES = 4 << 20
+#: The same on a file system that writes the whole file for each line.
+_MOST_REWRITTEN = 1 << 16
 #: The last line of a file is in this many bytes.
 _TAIL = 1 << 14
 
@@ -74,12 +75,13 @@ class StreamLog:
     earlier : the counts of earlier starts in the same process, to add to
     """
 
-    def __init__(self, folder: str, stream: str, earlier: Counts) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: Folder, stream: str, earlier: Counts) -> None:
+        self.folder = folder
         self._stream = stream
         self._total = Counts(**asdict(earlier))
         # A process that was killed may have left a line without an end.
-        self._append("\n" if _is_torn(self.folder / _FILE) else "")
+        if _is_torn(folder):
+            folder.append(_FILE, b"\n")
         self._add(None, 0.0, None, 0, Counts())
 
     def add(
@@ -98,72 +100,63 @@ class StreamLog:
         self, batch: int | None, seconds: float, watermark: str | float | None, state_bytes: int, rows: Counts
     ) -> None:
         entry = Entry(datetime.now(UTC), self._stream, batch, seconds, watermark, state_bytes, rows, self._total)
-        path = self.folder / _FILE
-        if _size(path) > _MOST_BYTES:
-            os.replace(path, self.folder / _OLDER_FILE)
-        self._append(entry.to_json() + "\n")
-
-    def _append(self, text: str) -> None:
-        with open(self.folder / _FILE, "a", encoding="utf-8") as file:
-            file.write(text)
+        if self.folder.size(_FILE) > (_MOST_BYTES if self.folder.appends else _MOST_REWRITTEN):
+            self.folder.move(_FILE, _OLDER_FILE)
+        self.folder.append(_FILE, f"{entry.to_json()}\n".encode())
 
 
-def folders_with_log(checkpoint: Path) -> list[Path]:
+def folders_with_log(checkpoint: Folder) -> list[Folder]:
     """The checkpoints of single streams: the folder itself, or its subfolders."""
-    if (checkpoint / _FILE).exists():
+    if checkpoint.exists(_FILE):
         return [checkpoint]
-    return sorted(path.parent for path in checkpoint.glob(f"*/{_FILE}"))
+    return [checkpoint.folder(name) for name in sorted(checkpoint.names()) if checkpoint.exists(f"{name}/{_FILE}")]
 
 
-def entries(folder: Path) -> Iterator[Entry]:
+def entries(folder: Folder) -> Iterator[Entry]:
     """The entries of the log in a checkpoint folder, from the oldest that is left."""
     for name in (_OLDER_FILE, _FILE):
-        path = folder / name
-        if path.exists():
-            yield from _entries(path.read_text(encoding="utf-8"))
+        yield from _entries(_text(folder, name))
 
 
 class NewEntries:
     """The entries of the log in a checkpoint folder that were added since the last look at it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._position = _size(folder / _FILE)
+        self._position = folder.size(_FILE)
 
     def read(self) -> list[Entry]:
         """The new entries, in order."""
-        path = self._folder / _FILE
         text = ""
-        if _size(path) < self._position:  # it has become the older file
-            text, self._position = self._text(self._folder / _OLDER_FILE), 0
-        return [*_entries(text + self._text(path))]
+        size = self._folder.size(_FILE)
+        if size < self._position:  # it has become the older file
+            text, self._position = self._new_lines(_OLDER_FILE), 0
+        if size > self._position:
+            text += self._new_lines(_FILE)
+        return [*_entries(text)]
 
-    def _text(self, path: Path) -> str:
+    def _new_lines(self, name: str) -> str:
         """The complete lines behind the position, which is moved behind them."""
-        if not path.exists():
-            return ""
-        with open(path, "rb") as file:
-            file.seek(self._position)
-            lines, end, _ = file.read().rpartition(b"\n")
-        self._position += len(lines) + len(end)
-        return (lines + end).decode()
+        lines, end, _ = _text(self._folder, name, self._position).rpartition("\n")
+        self._position += len((lines + end).encode())
+        return lines + end
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def last_entry(folder: Path) -> Entry | None:
+def last_entry(folder: Folder) -> Entry | None:
     """The last entry of the log in a checkpoint folder; None if there is none."""
     for name in (_FILE, _OLDER_FILE):
-        path = folder / name
-        if path.exists():
-            with open(path, "rb") as file:
-                file.seek(max(0, _size(path) - _TAIL))
-                found = [*_entries(file.read().decode(errors="replace"))]
-            if found:
-                return found[-1]
+        found = [*_entries(_text(folder, name, max(0, folder.size(name) - _TAIL)))]
+        if found:
+            return found[-1]
     return None
+
+
+def _text(folder: Folder, name: str, start: int = 0) -> str:
+    """The text of a file behind a position; empty if there is no file."""
+    try:
+        return folder.read(name, start).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _entries(text: str) -> Iterator[Entry]:
@@ -173,9 +166,6 @@ def _entries(text: str) -> Iterator[Entry]:
             yield Entry.of_json(line)
 
 
-def _is_torn(path: Path) -> bool:
-    if not _size(path):
-        return False
-    with open(path, "rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read() != b"\n"
+def _is_torn(folder: Folder) -> bool:
+    size = folder.size(_FILE)
+    return size > 0 and folder.read(_FILE, size - 1) != b"\n"

@@ -24,8 +24,9 @@ from pyspark.sql.streaming import StreamingQuery
 from anabranch.arrays import BEGINNING, I64
 from anabranch.columns.times import TimeKind, decode_times
 from anabranch.runtime.batch import Feed
+from anabranch.runtime.file_system import Folder
 from anabranch.runtime.finishing import finish_frame, finish_micro_batch, to_frame
-from anabranch.runtime.large_answers import LargeAnswers, frame_of, read_files
+from anabranch.runtime.large_answers import LargeAnswers, LeftAnswers
 from anabranch.runtime.open_rows import OpenRows
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, end_packets
 from anabranch.runtime.processor import BucketProcessor, Saved
@@ -80,7 +81,7 @@ def start(
     name: str,
     checkpoint: str,
     control: str,
-    rows: str,
+    rows: Folder,
     large: LargeAnswers,
     n_buckets: int,
     n_partitions: int,
@@ -189,26 +190,28 @@ def _deliver(
     Only blobs are collected, one per bucket, so the stateful plan is evaluated exactly once.
     """
     began = time.monotonic()
-    collected = outcomes.toArrow()
-    files = collected["file"].drop_null().to_pylist()
-    if files and not open_rows.is_used:
-        delivered = _delivered_by_executors(job, sink, collected, files, outcomes.sparkSession, batch)
-    else:
-        delivered = _delivered(job, sink, open_rows, collected, files, outcomes.sparkSession, batch)
-    if files:
-        large.clear()
+    try:
+        collected, left = large.collect(outcomes)
+        if left is not None and not open_rows.is_used:
+            delivered = _delivered_by_executors(job, sink, collected, left, outcomes.sparkSession, batch)
+        else:
+            delivered = _delivered(job, sink, open_rows, collected, left, outcomes.sparkSession, batch)
+    finally:
+        large.clear(outcomes)
     log.add(batch, collected, delivered, time.monotonic() - began, _shown_watermark(collected["watermark"], job))
 
 
 def _delivered(
-    job: Job, sink: Sink, open_rows: OpenRows, collected: pa.Table, files: Sequence[str], spark: SparkSession,
-    batch: int,
+    job: Job, sink: Sink, open_rows: OpenRows, collected: pa.Table, left: LeftAnswers | None,
+    spark: SparkSession, batch: int,
 ) -> int:  # fmt: skip
     """Finish the answers as a batch run does, and pass them to the sink; returns how many there are.
 
-    Rows of PER are few and made in the driver, also from answers in files.
+    Rows of PER are few and made in the driver, also from answers that buckets have left.
     """
-    answers = pa.concat_tables([_open(collected["answers"], "answers", job.answer_schema), *read_files(files)])
+    answers = _open(collected["answers"], "answers", job.answer_schema)
+    if left is not None:
+        answers = pa.concat_tables([answers, *left.tables()])
     rejected = _open(collected["rejected"], "rejected", QUARANTINE)
     # A group may have hundreds of queries, most of them without answers in this micro-batch.
     queries = {0} if job.n_queries == 1 else set(pc.unique(answers[QUERY]).to_pylist())
@@ -226,11 +229,11 @@ def _delivered(
 
 
 def _delivered_by_executors(
-    job: Job, sink: Sink, collected: pa.Table, files: Sequence[str], spark: SparkSession, batch: int
+    job: Job, sink: Sink, collected: pa.Table, left: LeftAnswers, spark: SparkSession, batch: int
 ) -> int:
-    """The same for answers in files, which are never in the driver."""
+    """The same for answers that buckets have left, which are never in the driver."""
     in_driver = _open(collected["answers"], "answers", job.answer_schema)
-    answers = to_frame(spark, in_driver).unionAll(frame_of(spark, files, job.answer_schema))
+    answers = to_frame(spark, in_driver).unionAll(left.frame(job.answer_schema))
     queries = [0] if job.n_queries == 1 else [row[QUERY] for row in answers.select(QUERY).distinct().collect()]
     finished = {query: finish_frame(job.finishing(query), answers) for query in queries}
     return sink(spark, finished, _open(collected["rejected"], "rejected", QUARANTINE), batch)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyspark.sql import SparkSession
+
 from anabranch.catalog import Query
 from anabranch.language import nodes
 from anabranch.runtime.sinks.files import FolderTarget
@@ -20,13 +22,13 @@ _TARGETS: dict[str, Callable[[str, nodes.Target, str], AnswerTarget]] = {
 }
 
 
-def declared_target(query: Query, base: str) -> AnswerTarget | None:
+def declared_target(query: Query, base: str, spark: Callable[[], SparkSession]) -> AnswerTarget | None:
     """The target of a query (`TO ...`), None if it declares none; `base` is the folder of its workbook."""
     target = query.declaration.target
     if target is None:
         return None
     if target.system is None:
-        return FolderTarget(resolve(target.name, base), target.format or "parquet")
+        return FolderTarget(resolve(target.name, base), target.format or "parquet", spark)
     if target.system == "TABLE":
         return TableTarget(target)
     return _TARGETS[target.system](query.name, target, base)

@@ -1,14 +1,16 @@
 """Answers as files that can be read at any time.
 
-Files are written to a staging folder and renamed: a reader sees all of them or nothing. A batch run replaces the
-answers of an earlier one. A micro-batch of a stream becomes one file; if Spark replays it after a failure, it replaces
-its own file, so no answer is lost or duplicated. Folders with files of others are never written to.
+A micro-batch of a stream becomes one file, which appears as a whole; if Spark replays it after a failure, it replaces
+its own file, so no answer is lost or duplicated. A batch run replaces the answers of an earlier one: a local folder is
+renamed as a whole, on other file systems the file `_SUCCESS` says that the answers are complete. Folders with files of
+others are never written to.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -23,12 +25,12 @@ from pyspark.sql.types import ArrayType, StructType
 from anabranch.binding.targets import FORMATS
 from anabranch.columns.statuses import FINAL
 from anabranch.errors import AnabranchError, DataError
-from anabranch.runtime import atomic
 from anabranch.runtime.batch import counted
+from anabranch.runtime.file_system import Folder, LocalFolder, address_of, is_address, open_folder
 from anabranch.runtime.finishing import to_frame
 from anabranch.runtime.sinks.target import AnswerWriter
-from anabranch.runtime.sources.files import is_local, local_folder
 from anabranch.runtime.spark import with_settings
+from anabranch.runtime.spark_mode import is_connect
 from anabranch.runtime.streaming import Answers
 
 #: The file with the id of the checkpoint that an output folder belongs to.
@@ -38,27 +40,38 @@ _WHOLE = "_anabranch"
 _STAGING = "_staging"
 
 
-def check_replaceable(folder: str) -> None:
+def check_replaceable(path: str, spark: Callable[[], SparkSession]) -> None:
     """Refuse an output folder of a batch run that holds anything but the answers of an earlier batch run.
 
-    Nothing is known about a folder that is not local; there, Spark refuses one that exists.
+    With Connect nothing is known about a folder that is not local; there, Spark refuses one that exists.
     """
-    target = _local(folder)
-    if target is None:
+    if is_address(path) and is_connect(spark()):
         return
-    if (target / _OWNER).exists():
-        raise DataError(f"{folder} holds the answers of a stream; use another output folder")
-    if _has_files(target) and not (target / _WHOLE).exists():
-        raise DataError(f"{folder} holds files that are not answers; use another output folder")
+    folder = open_folder(path, spark)
+    if folder.exists(_OWNER):
+        raise DataError(f"{path} holds the answers of a stream; use another output folder")
+    if not folder.exists(_WHOLE) and _has_files(folder):
+        raise DataError(f"{path} holds files that are not answers; use another output folder")
 
 
-def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
+def write_whole(frame: DataFrame, path: str, file_format: str) -> None:
     """Write the answers of a batch run to a folder; replaces those of an earlier batch run, and nothing else."""
-    check_replaceable(folder)
-    target = _local(folder)
-    if target is None:
-        _save(frame, file_format, folder)
-        return
+    spark = frame.sparkSession
+    check_replaceable(path, lambda: spark)
+    if not is_address(path):
+        _replace_local(frame, Path(address_of(path)).resolve(), file_format)
+    elif is_connect(spark):
+        _save(frame, file_format, path)
+    else:
+        folder = open_folder(path, lambda: spark)
+        folder.delete()
+        # Before the answers: a run that was killed is replaced, too.
+        folder.write(_WHOLE, b"")
+        _save(frame, file_format, folder.address, mode="append")
+
+
+def _replace_local(frame: DataFrame, target: Path, file_format: str) -> None:
+    """Write a folder next to the target, and rename it: a reader sees all answers or nothing."""
     staging = target.parent / _STAGING / target.name
     shutil.rmtree(staging, ignore_errors=True)
     _save(frame, file_format, str(staging / "new"))
@@ -71,21 +84,17 @@ def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
         staging.parent.rmdir()
 
 
-def _local(folder: str) -> Path | None:
-    """The absolute path of a local folder; None for the address of another file system."""
-    plain = folder.removeprefix("file://")
-    return Path(plain).resolve() if is_local(plain) else None
+def _has_files(folder: Folder) -> bool:
+    """Whether there is anything at an address but hidden files: a killed process leaves drafts."""
+    if isinstance(folder, LocalFolder) and folder.path.is_file():
+        return True
+    return any(name[0] != "." for name in folder.names())
 
 
-def _has_files(folder: Path) -> bool:
-    """Whether there is anything at a path but hidden files: a killed process leaves drafts."""
-    return folder.is_file() or (folder.is_dir() and any(path.name[0] != "." for path in folder.iterdir()))
-
-
-def _save(frame: DataFrame, file_format: str, folder: str) -> None:
+def _save(frame: DataFrame, file_format: str, folder: str, mode: str = "error") -> None:
     if file_format == "csv":
         frame = without_structs(frame)
-    writer = frame.write.format(file_format).mode("error")
+    writer = frame.write.format(file_format).mode(mode)
     if file_format == "csv":
         writer = writer.option("header", "true")
     # Spark's default, INT96, is read by others as a time without a zone.
@@ -114,38 +123,41 @@ def without_structs(frame: DataFrame) -> DataFrame:
 
 
 class FolderTarget:
-    """The answers of a query as files of a folder: local or shared in streaming, any that Spark writes in batch.
+    """The answers of a query as files of a folder, on any file system that Spark writes to.
 
     Parameters
     ----------
-    folder : str
+    folder : path or address
     file_format : 'parquet', 'csv' or 'json'
+    spark : gives the session, for an address
     """
 
     takes_frames: ClassVar[bool] = True
 
-    def __init__(self, folder: str, file_format: str) -> None:
+    def __init__(self, folder: str, file_format: str, spark: Callable[[], SparkSession]) -> None:
         if file_format not in FORMATS:
             raise AnabranchError(f"there is no format {file_format}; there are {', '.join(FORMATS)}")
-        self._folder = folder
+        self._path = folder
         self._format = file_format
+        self._spark = spark
 
     def open(self, owner: str) -> AnswerWriter:
         """The writer of a stream, to which the folder then belongs."""
-        folder = local_folder(self._folder)
+        folder = open_folder(self._path, self._spark)
         claim(folder, owner)
+        folder.delete(_STAGING)  # what a killed run left incomplete
         return _BatchFiles(folder, self._format).write_answers
 
     def write_whole(self, answers: DataFrame) -> None:
         """Write the answers of a batch run; they replace those of an earlier one, and nothing else."""
-        write_whole(answers, self._folder, self._format)
+        write_whole(answers, self._path, self._format)
 
 
-def to_quarantine(folder: str) -> AnswerWriter:
+def to_quarantine(path: str) -> AnswerWriter:
     """A writer of quarantined rows, which makes the folder when there are some."""
 
     def write(spark: SparkSession, rejected: pa.Table, batch: int) -> int:
-        return _BatchFiles(local_folder(folder), "json").write(spark, rejected, batch)
+        return _BatchFiles(open_folder(path, lambda: spark), "json").write(spark, rejected, batch)
 
     return write
 
@@ -153,94 +165,78 @@ def to_quarantine(folder: str) -> AnswerWriter:
 class _BatchFiles:
     """A folder with one file per micro-batch."""
 
-    def __init__(self, folder: str, file_format: str) -> None:
-        self._folder = Path(folder).absolute()
+    def __init__(self, folder: Folder, file_format: str) -> None:
+        self._folder = folder
         self._format = file_format
-        self._folder.mkdir(parents=True, exist_ok=True)
-        # Files that a killed run left incomplete.
-        shutil.rmtree(self._folder / _STAGING, ignore_errors=True)
 
     def write_answers(self, spark: SparkSession, answers: Answers, batch: int) -> int:
         """Write the answers of a micro-batch; provisional answers go to the subfolder `_provisional`."""
+        provisional = _BatchFiles(self._folder.folder("_provisional"), self._format)
         if isinstance(answers, DataFrame):
+            if "status" in answers.columns:
+                is_final = F.col("status").isin(*FINAL)
+                provisional._write_large(answers.where(~is_final), batch)
+                answers = answers.where(is_final)
             return self._write_large(answers, batch)
-        if "status" not in answers.column_names:
-            return self.write(spark, answers, batch)
-        final = pc.is_in(answers["status"], value_set=pa.array(FINAL))
-        provisional = answers.filter(pc.invert(final))
-        if provisional.num_rows:
-            _BatchFiles(str(self._folder / "_provisional"), self._format).write(spark, provisional, batch)
-        return self.write(spark, answers.filter(final), batch)
+        if "status" in answers.column_names:
+            final = pc.is_in(answers["status"], value_set=pa.array(FINAL))
+            tentative = answers.filter(pc.invert(final))
+            if tentative.num_rows:
+                provisional.write(spark, tentative, batch)
+            answers = answers.filter(final)
+        return self.write(spark, answers, batch)
 
     def write(self, spark: SparkSession, table: pa.Table, batch: int) -> int:
         """Write the rows of a micro-batch; returns how many there are."""
-        target = self._target(batch)
-        if table.num_rows:
-            staging = self._folder / _STAGING / str(batch)
-            written = self._stage(spark, table, staging)
-            _flush(written)
-            os.replace(written, target)
-            shutil.rmtree(staging.parent)
-        else:
+        if not table.num_rows:
             # A replayed batch without rows must not leave an old file behind.
-            target.unlink(missing_ok=True)
+            self._folder.delete(self._name(batch))
+        elif self._format == "parquet":
+            # Arrow writes Parquet without the overhead of a Spark job.
+            content = pa.BufferOutputStream()
+            pq.write_table(table, content)
+            self._folder.write(self._name(batch), content.getvalue())
+        else:
+            self._write_frame(to_frame(spark, table).coalesce(1), batch, lambda: table.num_rows)
         return table.num_rows
 
-    def _write_large(self, answers: DataFrame, batch: int) -> int:
-        """Let an executor write the answers of a micro-batch, as one file, which is then renamed."""
-        if "status" in answers.columns:
-            final = F.col("status").isin(*FINAL)
-            provisional = _BatchFiles(str(self._folder / "_provisional"), self._format)
-            provisional._write_frame(answers.where(~final), batch)
-            answers = answers.where(final)
-        return self._write_frame(answers, batch)
-
-    def _write_frame(self, rows: DataFrame, batch: int) -> int:
-        staging = self._folder / _STAGING / str(batch)
-        shutil.rmtree(staging, ignore_errors=True)  # of an attempt that failed
+    def _write_large(self, rows: DataFrame, batch: int) -> int:
+        """Write the rows of a micro-batch, which are with the executors."""
         rows, n_rows = counted(rows)
-        _save(rows.repartition(1), self._format, str(staging))
-        if n_rows():
-            written = next(path for path in staging.iterdir() if path.name.startswith("part-"))
-            _flush(written)
-            os.replace(written, self._target(batch))
-        else:
-            self._target(batch).unlink(missing_ok=True)
-        shutil.rmtree(staging.parent)
+        self._write_frame(rows.repartition(1), batch, n_rows)
         return n_rows()
 
-    def _target(self, batch: int) -> Path:
-        return self._folder / f"part-{batch:010d}.{self._format}"
+    def _write_frame(self, rows: DataFrame, batch: int, n_rows: Callable[[], int]) -> None:
+        """Let an executor write the rows of one partition, as one file, which then gets its name.
 
-    def _stage(self, spark: SparkSession, table: pa.Table, staging: Path) -> Path:
-        """Write a file that nobody reads yet. Arrow writes Parquet without the overhead of a Spark job."""
-        if self._format == "parquet":
-            staging.mkdir(parents=True, exist_ok=True)
-            pq.write_table(table, staging / "part.parquet")
-            return staging / "part.parquet"
-        shutil.rmtree(staging, ignore_errors=True)  # of an attempt that failed
-        _save(to_frame(spark, table).coalesce(1), self._format, str(staging))
-        return next(path for path in staging.iterdir() if path.name.startswith("part-"))
+        `n_rows` says how many rows were written.
+        """
+        staging = f"{_STAGING}/{batch}"
+        self._folder.delete(_STAGING)  # of an attempt that failed
+        _save(rows, self._format, f"{self._folder}/{staging}")
+        if n_rows():
+            written = next(name for name in self._folder.names(staging) if name.startswith("part-"))
+            self._folder.move(f"{staging}/{written}", self._name(batch))
+        else:
+            self._folder.delete(self._name(batch))
+        self._folder.delete(_STAGING)
+
+    def _name(self, batch: int) -> str:
+        return f"part-{batch:010d}.{self._format}"
 
 
-def _flush(path: Path) -> None:
-    """Make sure that the rows are on disk before the file is renamed."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-
-
-def claim(folder: str, owner: str) -> None:
+def claim(folder: Folder, owner: str) -> None:
     """Mark an output folder as belonging to a checkpoint; refuse one that belongs to another.
 
     Files are named by micro-batch: two checkpoints with one output folder would overwrite each other's files.
     """
-    mark = Path(folder) / _OWNER
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    if mark.exists() and mark.read_text() != owner:
+    if not folder.exists(_OWNER):
+        if _has_files(folder):
+            raise DataError(f"{folder} holds files that are not answers of this stream; use a new output folder")
+        with suppress(FileExistsError):  # another stream was faster
+            folder.create(_OWNER, owner.encode())
+    if folder.read(_OWNER) != owner.encode():
         raise DataError(
             f"{folder} holds the answers of another checkpoint; use a new output folder, "
             "or the checkpoint they came from"
         )
-    if _has_files(mark.parent) and not mark.exists():
-        raise DataError(f"{folder} holds files that are not answers of this stream; use a new output folder")
-    atomic.write_text(mark, owner)

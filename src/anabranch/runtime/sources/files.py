@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from anabranch.binding.file_options import FORMATS, check_options, extension_format
 from anabranch.binding.reading import source_name
 from anabranch.catalog import Column, Relation, Stream
-from anabranch.errors import DataError, Finding, WorkbookError
+from anabranch.errors import Finding, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed
 from anabranch.language.types import Type
@@ -71,14 +71,6 @@ def format_of(path: str) -> str | None:
 def is_local(path: str) -> bool:
     """Whether the path is on a file system of this process and the workers."""
     return not urlparse(path).scheme
-
-
-def local_folder(path: str) -> str:
-    """The absolute path of a folder that a stream writes to. It must be a file system, because files are renamed."""
-    plain = path.removeprefix("file://")
-    if not is_local(plain):
-        raise DataError(f"{path} is not a folder of a file system; streams write to a local or mounted folder")
-    return os.path.abspath(plain)
 
 
 def missing_file(source: nodes.FileSource, base: str) -> Finding | None:
