@@ -16,8 +16,6 @@ from anabranch.cli.common import spark_settings
 from anabranch.cli.messages import FAILED
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from anabranch.runtime.file_system import Folder
     from anabranch.runtime.stream_log import Entry
 
@@ -83,7 +81,7 @@ def open_checkpoint(path: str, master: str | None, settings: Mapping[str, str]) 
     """The folder of checkpoints; Spark is started if it is an address."""
     from anabranch.runtime.file_system import open_folder
 
-    def spark() -> SparkSession:
+    def spark() -> Any:
         from anabranch.runtime.spark import make_session
 
         return make_session(master, short=True, settings=settings)
