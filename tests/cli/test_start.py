@@ -17,8 +17,11 @@ from anabranch.cli.commands import COMMANDS
 
 WORKBOOKS = Path(__file__).parents[1] / "fixtures" / "identity"
 
+#: What only editors, notebooks and charts need.
+EXTRAS = {"IPython", "altair", "lsprotocol", "pygls", "pygments"}
+
 #: What takes long to load.
-HEAVY = {"numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "scipy", "shapely"}
+HEAVY = {"numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "scipy", "shapely", *EXTRAS}
 
 CALLS = [
     ["--help"],
@@ -54,6 +57,17 @@ def test_help_version_check_and_explain_load_neither_spark_nor_arrays() -> None:
         assert status == 0, (call, done.stderr)
         assert not HEAVY & set(modules), call
     assert "RELATE" in done.stdout, "the plans are printed"
+
+
+def test_the_package_and_a_session_load_no_extras() -> None:
+    code = (
+        "import sys, anabranch; print([m for m in sys.modules if m.startswith('anabranch.')]);"
+        "anabranch.Session; print(sorted(m for m in sys.modules if '.' not in m))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    package, session = done.stdout.splitlines()
+    assert package == "['anabranch.errors']"
+    assert not {f"'{name}'" for name in EXTRAS} & set(session.strip("[]").split(", "))
 
 
 def test_check_never_loads_spark() -> None:
