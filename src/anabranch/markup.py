@@ -23,7 +23,7 @@ _STYLE = """\
 overflow-x:auto;margin:2px 0 6px}
 .anabranch.anabranch table{border-collapse:collapse;border:0;margin:2px 0 8px;font-size:inherit;table-layout:auto;\
 font-variant-numeric:tabular-nums}
-.anabranch.anabranch tr,.anabranch.anabranch tr:hover{background:none}
+.anabranch.anabranch tbody tr:nth-child(n){background:none}
 .anabranch.anabranch th,.anabranch.anabranch td{padding:3px 18px 3px 0;border:0;\
 border-bottom:1px solid rgba(128,128,128,.28);text-align:left;vertical-align:top;white-space:normal;max-width:none;\
 color:inherit}
@@ -34,7 +34,8 @@ color:inherit}
 .anabranch.anabranch .title{font-weight:600}
 .anabranch.anabranch .title .note{font-weight:400;margin-left:8px}
 .anabranch.anabranch .share{white-space:nowrap}
-.anabranch.anabranch .bar{display:inline-block;position:relative;width:96px;height:9px;margin-left:9px;\
+.anabranch.anabranch .value{display:inline-block;min-width:3.2em}
+.anabranch.anabranch .bar{display:inline-block;position:relative;width:96px;height:9px;margin-left:6px;\
 border-radius:2px;background:rgba(128,128,128,.22)}
 .anabranch.anabranch .bar i{position:absolute;left:0;top:0;bottom:0;border-radius:2px;background:#2f86c6}
 .anabranch.anabranch .bar b{position:absolute;top:-3px;bottom:-3px;width:2px;background:#d9730d}
@@ -82,7 +83,8 @@ def share_bar(text: str, share: float, mark: float | None = None) -> Markup:
     """
     inner = f'<i style="width:{_percent(share):g}%"></i>'
     inner += "" if mark is None else f'<b style="left:{_percent(mark):g}%"></b>'
-    return Markup(f'<span class="share">{escape(text)}<span class="bar" aria-hidden="true">{inner}</span></span>')
+    bar = f'<span class="bar" aria-hidden="true">{inner}</span>'
+    return Markup(f'<span class="share"><span class="value">{escape(text)}</span>{bar}</span>')
 
 
 def _percent(share: float) -> float:
