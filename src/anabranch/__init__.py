@@ -1,5 +1,6 @@
 """Event queries over uncertain streams, on Spark: every answer carries the probability that it is true."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import (
@@ -31,6 +32,12 @@ __all__ = [
     "plot",
     "to_geojson",
 ]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add the magics `%anabranch` and `%%anabranch` to IPython; `%load_ext anabranch` calls it."""
+    # By name, because the notebook is above all that imports this package.
+    import_module("anabranch.notebook.magics").load(shell)
 
 
 def __getattr__(name: str) -> Any:

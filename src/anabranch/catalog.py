@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from html import escape
 
+from anabranch import markup
 from anabranch.errors import AnabranchError
 from anabranch.language import nodes
 from anabranch.language.temporal import amount_of
@@ -323,11 +323,12 @@ class Catalog:
                 parts.append(f"{len(names)} {one if len(names) == 1 else many} ({shown})")
         return ", ".join(parts) or "nothing declared"
 
-    def to_html(self, caption: str) -> str:
+    def to_html(self, title: str) -> str:
         """A table of the declarations, for notebooks."""
-        rows = (
-            f"<tr><th>{escape(entry.name)}</th><td>{entry.declaration.what}</td>"
-            f"<td><code>{escape(unparse(entry.declaration))}</code></td></tr>"
+        rows = [
+            (entry.name, entry.declaration.what, markup.code(unparse(entry.declaration)))
             for entry in self.entries.values()
-        )
-        return f"<table><caption>{escape(caption)}</caption>{''.join(rows)}</table>"
+        ]
+        if not rows:
+            return markup.output(title, note="nothing declared")
+        return markup.output(title, markup.table(("name", "what", "declaration"), rows))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from html import escape
 
+from anabranch import markup
 from anabranch.errors import Finding, Span
 from anabranch.language.nodes import NOWHERE
 
@@ -130,5 +130,4 @@ class Plan:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts())
-        return f"<table><caption>{escape(self.query)}: {escape(self.kind)}</caption>{rows}</table>"
+        return markup.output(self.query, markup.facts(self._facts()), note=self.kind)

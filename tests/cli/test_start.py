@@ -17,8 +17,11 @@ from anabranch.cli.commands import COMMANDS
 
 WORKBOOKS = Path(__file__).parents[1] / "fixtures" / "identity"
 
+#: What only editors, notebooks and charts need.
+EXTRAS = {"IPython", "altair", "lsprotocol", "pygls", "pygments"}
+
 #: What takes long to load.
-HEAVY = {"numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "scipy", "shapely"}
+HEAVY = {"numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "scipy", "shapely", *EXTRAS}
 
 CALLS = [
     ["--help"],
@@ -56,6 +59,17 @@ def test_help_version_check_and_explain_load_neither_spark_nor_arrays() -> None:
     assert "RELATE" in done.stdout, "the plans are printed"
 
 
+def test_the_package_and_a_session_load_no_extras() -> None:
+    code = (
+        "import sys, anabranch; print([m for m in sys.modules if m.startswith('anabranch.')]);"
+        "anabranch.Session; print(sorted(m for m in sys.modules if '.' not in m))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    package, session = done.stdout.splitlines()
+    assert package == "['anabranch.errors']"
+    assert not {f"'{name}'" for name in EXTRAS} & set(session.strip("[]").split(", "))
+
+
 def test_check_never_loads_spark() -> None:
     call = ["check", str(WORKBOOKS / "sequence.abq")]
     done = subprocess.run([sys.executable, "-c", CODE, json.dumps([call])], capture_output=True, text=True, check=True)
@@ -75,7 +89,7 @@ def test_the_help_of_a_command_is_the_same_in_the_list_and_in_its_own_page(name:
     page = " ".join(anabranch(name, "--help").out.split())
     assert page.startswith(f"Usage: anabranch {name} ")
     assert COMMANDS[name] in page
-    module = import_module(f"anabranch.cli.{name}")
+    module = import_module(f"anabranch.cli.{name.replace('-', '_')}")
     if name != "fit":
         assert module.command.__doc__.splitlines()[0] == COMMANDS[name]
     assert COMMANDS[name] in " ".join(anabranch("--help").out.split())

@@ -6,6 +6,7 @@ The command line, notebooks and web pages use the same functions. Nothing here n
 from anabranch.charts.delays import Panel, draw_delays
 from anabranch.charts.evaluation import print_evaluation
 from anabranch.charts.graph import draw_graph
+from anabranch.charts.html_table import answers_html
 from anabranch.charts.map import draw_map
 from anabranch.charts.reliability import draw_reliability
 from anabranch.charts.svg_chart import chart_svg
@@ -15,6 +16,7 @@ from anabranch.charts.verdicts import print_verdicts, verdict_table
 
 __all__ = [
     "Panel",
+    "answers_html",
     "answers_table",
     "chart",
     "chart_svg",

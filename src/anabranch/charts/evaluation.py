@@ -30,14 +30,8 @@ def threshold_table(evaluation: Evaluation, *, ascii_only: bool = False) -> Tabl
     """Return precision, recall and F1 of episodes by threshold, where they change; the best threshold is marked."""
     headings = ("threshold", "episodes", "right", "found", "precision", "recall", "F1")
     table = _table(headings, ascii_only, numeric=headings)
-    best = evaluation.best
-    shown: dict[tuple[int, int, int], Quality] = {}
-    for quality in (best, *evaluation.qualities):
-        counts = (quality.answers, quality.right, quality.found)
-        if quality.answers:
-            shown.setdefault(counts, quality)
-    for quality in sorted(shown.values(), key=lambda quality: quality.threshold):
-        table.add_row(*_quality_cells(quality), style="bold" if quality is best else None)
+    for quality in evaluation.distinct_qualities():
+        table.add_row(*_quality_cells(quality), style="bold" if quality is evaluation.best else None)
     return table
 
 

@@ -36,7 +36,7 @@ def answers_table(
     ascii_only : bool
         For terminals without block characters.
     """
-    shown = answers.slice(0, limit).select(_useful_columns(answers))
+    shown = answers.slice(0, limit).select(useful_columns(answers))
     hidden = (answers.num_rows if total is None else total) - shown.num_rows
     caption = f"… and {hidden:,} more" if hidden > 0 else "no answers" if shown.num_rows == 0 else ""
     table = Table(
@@ -95,7 +95,7 @@ def _parts(share: float, of: int) -> int:
     return min(max(rounded, 1), of - 1) if 0 < share < 1 else rounded
 
 
-def _useful_columns(answers: pa.Table) -> list[str]:
+def useful_columns(answers: pa.Table) -> list[str]:
     """Return the columns to show: not bounds that equal the probability, nor the corners of a polygon.
 
     Without a THRESHOLD, the certain range of a MONITOR is always NULL.

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anabranch import markup
 from anabranch.arrays import F64, I64, Bools
 from anabranch.columns.calibration import write_map
 from anabranch.columns.statuses import FINAL
@@ -22,7 +23,7 @@ from anabranch.evaluation.matching import Spans, episodes, group_codes, have_nea
 from anabranch.evaluation.quality import Quality, episode_qualities
 from anabranch.evaluation.reliability import Bin, bin_numbers, bins_of
 from anabranch.evaluation.scores import Scores, scores
-from anabranch.text import short, value_text
+from anabranch.text import probability_text, short, value_text
 
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
@@ -113,6 +114,32 @@ class Evaluation:
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<18} {text}" for name, text in self.facts())
+
+    def _repr_html_(self) -> str:
+        shown = self.distinct_qualities()
+        qualities = markup.table(
+            ("threshold", "episodes", "right", "found", "precision", "recall", "F1"),
+            [(f"{it.threshold:g}", *(f"{n:,}" for n in (it.answers, it.right, it.found)),
+              *(_share_bar(share) for share in (it.precision, it.recall, it.f1))) for it in shown],
+            numeric=range(4),
+            best=shown.index(self.best) if self.best in shown else None,
+        )  # fmt: skip
+        bins = markup.table(
+            ("probability", "answers", "mean probability", "share of true answers"),
+            [(f"{it.low:g} to {it.high:g}", f"{it.answers:,}", probability_text(it.predicted),
+              _share_bar(it.observed, it.predicted)) for it in self.bins],
+            numeric=(1, 2),
+        )  # fmt: skip
+        legend = markup.remark("A bar is the share of true answers, the line across it their mean probability.")
+        return markup.output("Evaluation", markup.facts(self.facts()), qualities, bins, legend)
+
+    def distinct_qualities(self) -> list[Quality]:
+        """The qualities by threshold where they change, and the best."""
+        shown: dict[tuple[int, int, int], Quality] = {}
+        for quality in (self.best, *self.qualities):
+            if quality.answers:
+                shown.setdefault((quality.answers, quality.right, quality.found), quality)
+        return sorted(shown.values(), key=lambda quality: quality.threshold)
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the main figures as names and texts."""
@@ -319,6 +346,10 @@ def _example(pairs: _Pairs, row: int, true: bool) -> dict[str, Any]:
 def _quality(quality: Quality) -> dict[str, Any]:
     figures = {name: _known(getattr(quality, name)) for name in ("precision", "recall", "f1")}
     return {**asdict(quality), **figures}
+
+
+def _share_bar(share: float, mark: float | None = None) -> str:
+    return "" if math.isnan(share) else markup.share_bar(probability_text(share), share, mark)
 
 
 def _known(value: float) -> float | None:

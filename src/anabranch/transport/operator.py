@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from anabranch import markup
 from anabranch.transport.checks import QUARANTINE
 from anabranch.transport.watermark import Progress
 
@@ -51,8 +52,8 @@ class Counts:
         return f"Counts({', '.join(f'{name}={count}' for name, count in self._shown())})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{count:,}</td></tr>" for name, count in self._shown())
-        return f"<table>{rows}</table>"
+        names, counts = zip(*((name, f"{count:,}") for name, count in self._shown()), strict=True)
+        return markup.output("", markup.table(names, [counts], numeric=range(len(names))))
 
     def __iadd__(self, other: Counts) -> Counts:
         for name in (*COUNTED, "answers"):  # buckets keep events at the same time, so `kept` adds up

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 #: A query that is still being planned has no Spark job yet, so cancelling is repeated until the query ends.
 _CANCEL_EVERY_SECONDS = 0.2
 
+#: How often progress is shown.
+_CALL_EVERY_SECONDS = 0.5
+
 
 class Cancelled(AnabranchError):
     """The user has cancelled a query."""
@@ -37,8 +40,8 @@ class Background:
         """Start Spark and its Python workers while the user types. The first query reports an error."""
         self._submit(lambda: warm_up(self._session))
 
-    def run(self, task: Callable[[], Any]) -> None:
-        """Run a task and wait for it; Ctrl-C cancels it.
+    def run(self, task: Callable[[], Any], meanwhile: Callable[[], None] | None = None) -> None:
+        """Run a task and wait for it; Ctrl-C cancels it. `meanwhile` is called again and again until it ends.
 
         Raises
         ------
@@ -47,6 +50,8 @@ class Background:
         """
         future = self._submit(task)
         try:
+            while meanwhile is not None and not wait([future], _CALL_EVERY_SECONDS).done:
+                meanwhile()
             future.result()
         except KeyboardInterrupt:
             self._cancel(future)

@@ -1,0 +1,1 @@
+"""Anabranch in notebooks: `%load_ext anabranch` adds the magics `%anabranch` and `%%anabranch`."""
