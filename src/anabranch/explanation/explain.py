@@ -13,7 +13,13 @@ from anabranch.explanation.explainer import Explainer, described
 from anabranch.explanation.explanation import Explanation
 from anabranch.explanation.identity import same
 
-_EXPLAINERS = {"PATTERN": "PatternExplainer"}
+_EXPLAINERS = {
+    "PATTERN": "PatternExplainer",
+    "SEQUENCE": "SequenceExplainer",
+    "MONITOR": "MonitorExplainer",
+    "RELATE": "RelateExplainer",
+    "CONSTRAIN": "ConstrainExplainer",
+}
 
 
 def explainer_of(kind: str) -> type[Explainer]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any
+
+from anabranch.errors import AnabranchError
 
 
 def same(one: Any, other: Any) -> bool:
@@ -42,3 +44,26 @@ def _text(value: Any) -> str:
 def find(rows: Iterable[Mapping[str, Any]], identity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The rows that have these values."""
     return [row for row in rows if all(same(row.get(name), value) for name, value in identity.items())]
+
+
+def plain_answer(answer: Any) -> dict[str, Any]:
+    """An answer as a dict: a row of Spark or pandas, or a mapping. Times get a zone."""
+    if hasattr(answer, "asDict"):
+        # Spark gives times without a zone, in that of this process.
+        return {name: _in_utc(value, None) for name, value in answer.asDict(recursive=True).items()}
+    if hasattr(answer, "to_dict"):
+        answer = answer.to_dict()
+    if not isinstance(answer, Mapping):
+        raise AnabranchError(f"an answer is a row or a dict, not a {type(answer).__name__}")
+    return {name: _in_utc(value, UTC) for name, value in answer.items()}
+
+
+def _in_utc(value: Any, zone: tzinfo | None) -> Any:
+    """A value whose times are in UTC; those without a zone are in `zone`, or in that of this process."""
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=zone) if value.tzinfo is None and zone is not None else value).astimezone(UTC)
+    if isinstance(value, Mapping):
+        return {name: _in_utc(part, zone) for name, part in value.items()}
+    if isinstance(value, list | tuple) or type(value).__name__ == "ndarray":
+        return [_in_utc(part, zone) for part in value]
+    return value
