@@ -84,22 +84,23 @@ class Explainer(ABC):
 
     def without_pieces(self, pieces: Sequence[Piece]) -> Case:
         """The case without some pieces of evidence."""
-        case, tables = self.case, list(self.case.tables)
+        case = self.case
+        # Changes know rows by their numbers, so rows are left out last.
+        for piece in pieces:
+            case = case if piece.change is None else piece.change(case)
+        tables = list(case.tables)
         for stream, rows in _rows_by((piece.stream, piece.rows) for piece in pieces):
-            tables[stream] = self.without_evidence(stream, rows)
-        removed = {name: rows for name, rows in _rows_by((piece.relation, piece.rows) for piece in pieces)}
-        changes = [piece.change for piece in pieces if piece.change is not None]
+            tables[stream] = self.without_evidence(stream, tables[stream], rows)
+        removed = dict(_rows_by((piece.relation, piece.rows) for piece in pieces))
         case = case.with_tables(tuple(tables))
         if removed:
             relations = case.context.relations
             case = case.with_relations({name: without_rows(relations[name], rows) for name, rows in removed.items()})
-        for change in changes:
-            case = change(case)
         return case
 
-    def without_evidence(self, stream: int, rows: Sequence[int]) -> pa.Table:
+    def without_evidence(self, stream: int, table: pa.Table, rows: Sequence[int]) -> pa.Table:
         """The rows of a stream if these were not there."""
-        return without_rows(self.case.tables[stream], rows)
+        return without_rows(table, rows)
 
     # ------------------------------------------------------------ identity
 

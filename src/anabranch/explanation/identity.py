@@ -11,9 +11,12 @@ from anabranch.errors import AnabranchError
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values of answers are equal: numbers nearly, times as instants, structs and lists by their parts."""
+    """Whether two values of answers are equal: numbers nearly, times as instants, structs and lists by their parts.
+
+    Of a struct, the fields that `other` has are compared.
+    """
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+        return all(name in one and same(one[name], other[name]) for name in other)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
     if one is None or other is None:

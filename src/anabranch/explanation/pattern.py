@@ -87,9 +87,9 @@ class PatternExplainer(Explainer):
             return ", ".join(shown) + more
         return ", ".join(f"{text} {texts[text]:.3g}" for text in shown) + more
 
-    def without_evidence(self, stream: int, rows: Sequence[int]) -> pa.Table:
+    def without_evidence(self, stream: int, table: pa.Table, rows: Sequence[int]) -> pa.Table:
         """The rows of a stream without those of some keys and instants; a Markov chain goes on over the instant."""
-        layout, table = self.case.context.layouts[stream], self.case.tables[stream]
+        layout = self.case.context.layouts[stream]
         if layout.previous:
             return without_instants(table, layout, set(rows))
         return without_rows(table, rows)
