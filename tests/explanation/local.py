@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tests.local import FINGERPRINT, Rows, declared, prepared_query, relation_tables
-from tests.transport.layouts import table_of
-
 from anabranch.explanation.case import Case
 from anabranch.planning.layouts import layouts_for
 from anabranch.planning.prepared import streams_of
 from anabranch.transport.job import JobContext
+from tests.local import FINGERPRINT, Rows, declared, prepared_query, relation_tables
+from tests.transport.layouts import table_of
 
 
 def case_of(

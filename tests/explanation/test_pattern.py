@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 from hypothesis import assume, given
+
+from anabranch.explanation.contributions import contributions
+from anabranch.explanation.pattern import PatternExplainer
 from tests.cases import Case
 from tests.drawn import examples
 from tests.explanation.local import case_of
 from tests.oracles.pattern import bind_query
 from tests.oracles.pattern_evidence import Slot, histories_of, probability_without
 from tests.pattern.strategies import CLASSES, pattern_cases
-
-from anabranch.explanation.contributions import contributions
-from anabranch.explanation.pattern import PatternExplainer
 
 TOLERANCE = 1e-9
 
@@ -30,9 +30,7 @@ class Explained:
         self.answer = min(answers, key=lambda row: (abs(row["probability"] - 0.5), str(row)))
         self.explainer = PatternExplainer(explained, self.answer)
         self.query = bind_query(case.workbook, case.query)
-        self.rows = {
-            name: [row for row in rows if row["t"] <= self.answer["t"]] for name, rows in case.rows.items()
-        }
+        self.rows = {name: [row for row in rows if row["t"] <= self.answer["t"]] for name, rows in case.rows.items()}
         self.relations = {name: set(rows) for name, rows in case.relations.items()}
 
     @property
@@ -88,7 +86,10 @@ def test_histories_are_the_most_likely_ones(case: Case) -> None:
             assert certain < TOLERANCE
             continue
         assigned = frozenset(
-            ((spec_layouts[moment.stream].name.lower(), moment.key, explained.explainer.time_of(moment.t)), moment.value)
+            (
+                (spec_layouts[moment.stream].name.lower(), moment.key, explained.explainer.time_of(moment.t)),
+                moment.value,
+            )
             for moment in found.moments
             if moment.value is not None
         )

@@ -63,5 +63,3 @@ def histories_of(
         if p > 0:
             truths[history].add(_is_true(query, world, matcher, answer))
     return {history: (math.fsum(parts), truths[history]) for history, parts in weights.items()}
-
-

@@ -76,6 +76,12 @@ class Case:
         answers, _ = answers_in_process(self.job, self.tables)
         return answers.to_pylist()
 
+    def with_bound(self, bound: BoundQuery) -> Case:
+        """A query that no text states, such as a prefix of this one."""
+        changed = replace(self)
+        changed.__dict__["bound"] = bound
+        return changed
+
     def with_tables(self, tables: tuple[pa.Table, ...]) -> Case:
         """The same query about other rows; its job is not made again."""
         changed = replace(self, tables=tables)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations, product
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -25,7 +25,7 @@ from anabranch.explanation.identity import same
 from anabranch.explanation.pieces import Piece
 from anabranch.explanation.structs import condition_pieces, field_of, row_of, shifted
 from anabranch.planning.selection import Selection
-from anabranch.transport.layout import Layout
+from anabranch.transport.layout import Layout, require_distribution
 
 #: How many bounds are listed, the tightest first.
 BOUNDS = 5
@@ -36,7 +36,7 @@ LEAST = 1e-9
 Event = Mapping[str, Any]
 
 
-class ConstrainExplainer(Explainer):
+class ConstrainExplainer(Explainer[BoundConstrain]):
     """Explains one answer of a CONSTRAIN."""
 
     def __init__(self, case: Case, answer: Mapping[str, Any]) -> None:
@@ -60,12 +60,6 @@ class ConstrainExplainer(Explainer):
             ))
             for layout in layouts
         ]  # fmt: skip
-
-    @property
-    def _query(self) -> BoundConstrain:
-        query = self.case.bound
-        assert isinstance(query, BoundConstrain)
-        return query
 
     def identity_of(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """The events of the answer, whatever their probabilities."""
@@ -91,8 +85,8 @@ class ConstrainExplainer(Explainer):
     def _events(self, stream: int) -> Iterator[Piece]:
         """The events of the answer, which are then certain; other events, which are then absent."""
         layout, table = self.case.context.layouts[stream], self.case.tables[stream]
-        members = {row_of(table, event): label for label, event in _events(self._query, layout, self.row)}
-        has_negated = any(variable.is_negated for variable in self._query.variables)
+        members = {row_of(table, event): label for label, event in _events(self.query, layout, self.row)}
+        has_negated = any(variable.is_negated for variable in self.query.variables)
         for number, event in enumerate(table.to_pylist()):
             values = {name: value for name, value in event.items() if name != layout.time}
             if number in members:
@@ -109,7 +103,7 @@ class ConstrainExplainer(Explainer):
         events = [
             Moment(field_of(event, layout.time), label, described({n: v for n, v in event.items() if n != layout.time}))
             for layout in self.case.context.layouts
-            for label, event in _events(self._query, layout, self.row)
+            for label, event in _events(self.query, layout, self.row)
         ]
         events.sort(key=lambda moment: (moment.t, moment.subject))
         true = History(True, (*events, *self._tightest()), self.probability)
@@ -138,14 +132,14 @@ class ConstrainExplainer(Explainer):
             if layout.distribution is None:
                 continue
             table = self.case.tables[stream]
-            for label, event in _events(self._query, layout, self.row):
+            for label, event in _events(self.query, layout, self.row):
                 number = row_of(table, event)
                 if number is not None:
                     yield label, float(table[layout.distribution.probability][number].as_py())
 
     def _tightest(self) -> Iterator[Moment]:
         """The bounds that the configuration comes nearest to."""
-        conditions = (*self._query.conditions, *self._query.located)
+        conditions = (*self.query.conditions, *self.query.located)
         found = [
             bound
             for condition in dict.fromkeys(part for whole in conditions for part in conjuncts(whole))
@@ -172,7 +166,7 @@ class ConstrainExplainer(Explainer):
 
     def _values(self, tree: Typed) -> list[float]:
         """The values of an expression for all events of the configuration that it can mean."""
-        by_owner = {variable.name: variable for variable in self._query.present}
+        by_owner = {variable.name: variable for variable in self.query.present}
         names = sorted(mentions(tree))
         if any(owner not in by_owner for owner, _ in names):
             return []
@@ -182,7 +176,9 @@ class ConstrainExplainer(Explainer):
         renamed = with_references(tree, _with_mention)
         values = []
         for combination in product(*choices):
-            events = {f"{owner}#{m}": event for owner, part in zip(owners, combination, strict=True) for m, event in part}
+            events = {
+                f"{owner}#{m}": event for owner, part in zip(owners, combination, strict=True) for m, event in part
+            }
             columns = {
                 f"{name}.{column.name.lower()}": pa.array([field_of(event, column.name)], ARROW_TYPES.get(column.type))
                 for name, event in events.items()
@@ -221,8 +217,7 @@ def _events(query: BoundConstrain, layout: Layout, row: Mapping[str, Any]) -> li
 
 def _with_needed_rows(case: Case, answer: Mapping[str, Any]) -> Case:
     """The case with the events of the answer only, and their alternatives, if no others can change it."""
-    query = case.bound
-    assert isinstance(query, BoundConstrain)
+    query = cast("BoundConstrain", case.bound)
     if any(variable.is_awaited for variable in query.variables):
         return case
     tables = []
@@ -240,8 +235,7 @@ def _made_certain(stream: int, number: int) -> Callable[[Case], Case]:
 
     def change(case: Case) -> Case:
         layout, table = case.context.layouts[stream], case.tables[stream]
-        assert layout.distribution is not None
-        name = layout.distribution.probability
+        name = require_distribution(layout).probability
         keys = list(zip(*(table[column].to_pylist() for column in (*layout.keys, layout.time)), strict=True))
         old = table[name].to_pylist()
         new = [float(row == number) if keys[row] == keys[number] else p for row, p in enumerate(old)]

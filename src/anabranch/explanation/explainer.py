@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import pyarrow as pa
 
+from anabranch.binding.bound import BoundQuery
 from anabranch.errors import AnabranchError
 from anabranch.explanation.case import Case, Row
 from anabranch.explanation.explanation import History
@@ -18,6 +19,8 @@ from anabranch.planning.selection import Selection
 from anabranch.text import safe, short, value_text
 from anabranch.transport.layout import Layout
 
+Q = TypeVar("Q", bound=BoundQuery)
+
 #: The columns of answers that say how probable they are, or follow from it.
 MEASURES = frozenset({
     "probability", "lower", "upper", "method", "expected", "distribution", "complement", "calibrated", "status",
@@ -25,7 +28,7 @@ MEASURES = frozenset({
 })  # fmt: skip
 
 
-class Explainer(ABC):
+class Explainer(ABC, Generic[Q]):
     """Explains one answer of one kind of query.
 
     Parameters
@@ -39,24 +42,23 @@ class Explainer(ABC):
 
     def __init__(self, case: Case, answer: Mapping[str, Any]) -> None:
         self.case = case
-        self.answer = self._found(case.answers(), self.identity_of(answer))
-        if self.answer is None:
+        found = self._found(case.answers(), self.identity_of(answer))
+        if found is None:
             raise AnabranchError(
                 f"{case.query.name} has no such answer over its inputs: {described(self.identity_of(answer))}"
             )
+        #: The answer as this query gives it.
+        self.row: Row = found
 
-    answer: Row | None
+    @property
+    def query(self) -> Q:
+        """The bound query."""
+        return cast("Q", self.case.bound)
 
     @classmethod
     @abstractmethod
     def selections(cls, analysis: Any, layouts: Sequence[Layout], answer: Mapping[str, Any]) -> list[Selection]:
         """For each stream, the rows that an answer can depend on."""
-
-    @property
-    def row(self) -> Row:
-        """The answer as this query gives it."""
-        assert self.answer is not None
-        return self.answer
 
     @property
     def probability(self) -> float:

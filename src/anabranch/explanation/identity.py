@@ -41,7 +41,9 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime):
         aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
         return aware.isoformat()
-    return datetime(value.year, value.month, value.day, tzinfo=UTC).isoformat() if isinstance(value, date) else str(value)
+    return (
+        datetime(value.year, value.month, value.day, tzinfo=UTC).isoformat() if isinstance(value, date) else str(value)
+    )
 
 
 def find(rows: Iterable[Mapping[str, Any]], identity: Mapping[str, Any]) -> list[Mapping[str, Any]]:

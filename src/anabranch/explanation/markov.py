@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.transport.layout import Layout
+from anabranch.transport.layout import Layout, require_distribution
 
 #: The value of a key: one item per VALUE column.
 Value = tuple[Any, ...]
@@ -21,7 +21,6 @@ def without_instants(table: pa.Table, layout: Layout, rows: Set[int]) -> pa.Tabl
 
     The rows of the next instant of the key then depend on the instant before: the tables of both are multiplied.
     """
-    assert layout.distribution is not None
     columns = [table[name].to_pylist() for name in layout.keys]
     keys = list(zip(*columns, strict=True))
     by_key: dict[Value, dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -41,8 +40,7 @@ class _Chain:
     """The transition tables of the keys of a stream."""
 
     def __init__(self, table: pa.Table, layout: Layout) -> None:
-        assert layout.distribution is not None
-        self._layout, self._probability = layout, layout.distribution.probability
+        self._layout, self._probability = layout, require_distribution(layout).probability
         parts = [table.select(list(names)).to_pylist() for names in (layout.previous, layout.values)]
         self._previous, self._values = ([tuple(row.values()) for row in part] for part in parts)
         self._p = table[self._probability].to_pylist()

@@ -26,7 +26,7 @@ from anabranch.transport.layout import Layout, PredictionColumns, require_predic
 LEAST = 1e-9
 
 
-class MonitorExplainer(Explainer):
+class MonitorExplainer(Explainer[BoundMonitor]):
     """Explains one answer of a MONITOR."""
 
     derived: ClassVar[frozenset[str]] = frozenset(
@@ -60,12 +60,6 @@ class MonitorExplainer(Explainer):
 
     # ------------------------------------------------------------ evidence
 
-    @property
-    def _query(self) -> BoundMonitor:
-        query = self.case.bound
-        assert isinstance(query, BoundMonitor)
-        return query
-
     def pieces(self) -> list[Piece]:
         """The errors of the predictions, and the constraints."""
         return [*self._errors(), *condition_pieces(self.case, "constraint")]
@@ -86,7 +80,7 @@ class MonitorExplainer(Explainer):
     def _predictions(self) -> Iterator[tuple[str, int, int]]:
         """The predictions of the answer: the operand, the number of its stream, and the number of the row."""
         names = [layout.name.lower() for layout in self.case.context.layouts]
-        for operand in self._query.operands:
+        for operand in self.query.operands:
             stream = names.index(operand.stream.name.lower())
             number = row_of(self.case.tables[stream], self.row[operand.label])
             if number is not None:
@@ -109,10 +103,8 @@ class MonitorExplainer(Explainer):
     def _found(self, answers: Iterable[Row], identity: Mapping[str, Any]) -> Row | None:
         """Of several regions of the same predictions, the one that has most of the time of the answer."""
         found = find(answers, identity)
-        known = getattr(self, "answer", None) or getattr(self, "_given", None)
-        if not found or known is None:
-            return super()._found(found, identity)
-        return dict(max(found, key=lambda row: (_overlap(row, known), row["probability"])))
+        known = getattr(self, "row", None) or self._given
+        return None if not found else dict(max(found, key=lambda row: (_overlap(row, known), row["probability"])))
 
     def __init__(self, case: Case, answer: Mapping[str, Any]) -> None:
         self._given = answer
@@ -156,7 +148,9 @@ class MonitorExplainer(Explainer):
                 return text
         where = self.case.query.declaration.body.where  # type: ignore[attr-defined]
         items = where.items if isinstance(where, nodes.And) else (where,)
-        return next(unparse(item) for item in items if unparse(item) not in {piece.text for piece in pieces} or not pieces)
+        return next(
+            unparse(item) for item in items if unparse(item) not in {piece.text for piece in pieces} or not pieces
+        )
 
 
 def _predicted(row: Row, index: int, name: str, prediction: PredictionColumns, since: float) -> float:

@@ -36,7 +36,7 @@ from anabranch.transport.watermark import Clock
 VALUES = 3
 
 
-class PatternExplainer(Explainer):
+class PatternExplainer(Explainer[BoundPattern]):
     """Explains one answer of a PATTERN."""
 
     @classmethod
@@ -70,7 +70,14 @@ class PatternExplainer(Explainer):
         values = [table.select(list(part)).to_pylist() for part in names]
         what = "event" if layout.distribution is None and layout.derivation is None else "reading"
         return [
-            Piece(what, f"{_subject(layout, key)}: {self._values(layout, numbers, values)}", t, stream, None, tuple(numbers))
+            Piece(
+                what,
+                f"{_subject(layout, key)}: {self._values(layout, numbers, values)}",
+                t,
+                stream,
+                None,
+                tuple(numbers),
+            )
             for (t, key), numbers in rows.items()
         ]
 
@@ -118,7 +125,7 @@ class PatternExplainer(Explainer):
 
     def _no_histories(self) -> str:
         """Why there are no most likely histories; empty if there are."""
-        query = self.case.bound
+        query = self.query
         if isinstance(query, BoundCombination):
             return "histories of combined queries are not searched; explain the answers of the combined ones"
         if query.per is not None:
@@ -134,8 +141,7 @@ class PatternExplainer(Explainer):
 
     def _of_group(self) -> BoundPattern:
         """The query for the group of the answer: WHERE requires its values."""
-        query = self.case.bound
-        assert isinstance(query, BoundPattern)
+        query = self.query
         goals = list(query.goals)
         for name, variable in query.group_by:
             number = next(index for index, goal in enumerate(goals) if variable in goal.exported)
@@ -147,7 +153,7 @@ class PatternExplainer(Explainer):
         if found is None:
             return History(true, ())
         layouts = self.case.context.layouts
-        streams = self.case.bound.streams
+        streams = self.query.streams
         moments = []
         for moment in found.moments:
             name, layout = streams[moment.stream].name, layouts[moment.stream]

@@ -23,7 +23,7 @@ from anabranch.relate.assembly import IntervalRows, assemble
 from anabranch.relate.query import BoundRelate
 from anabranch.relate.validation import invalid_entities
 from anabranch.transport.interval_columns import interval_numbers
-from anabranch.transport.layout import IntervalColumns, Layout
+from anabranch.transport.layout import IntervalColumns, Layout, require_interval
 from anabranch.transport.segments import events_of
 
 #: How many placements of the lost events are drawn, and how many draws are made at most to get them.
@@ -36,7 +36,7 @@ ALL_EVENTS = 20
 _POSITION = "#position"
 
 
-class RelateExplainer(Explainer):
+class RelateExplainer(Explainer[BoundRelate]):
     """Explains one answer of a RELATE."""
 
     @classmethod
@@ -54,12 +54,6 @@ class RelateExplainer(Explainer):
             for layout in layouts
         ]  # fmt: skip
 
-    @property
-    def _query(self) -> BoundRelate:
-        query = self.case.bound
-        assert isinstance(query, BoundRelate)
-        return query
-
     # ------------------------------------------------------------ evidence
 
     def pieces(self) -> list[Piece]:
@@ -73,14 +67,18 @@ class RelateExplainer(Explainer):
     def _recorded(self, stream: int) -> Iterator[Piece]:
         """Each recorded time, which is then lost. A measurement or a segment by time is left out as a whole."""
         layout, table = self.case.context.layouts[stream], self.case.tables[stream]
-        whole = layout.runs is not None or (layout.start is not None and not (layout.interval and layout.interval.order))
+        whole = layout.runs is not None or (
+            layout.start is not None and not (layout.interval and layout.interval.order)
+        )
         columns = [layout.time] if layout.start is None else [layout.start, layout.time]
         for number, row in enumerate(table.to_pylist()):
             entity = f"{layout.name}({', '.join(literal(row[key]) for key in layout.keys)})"
             if whole:
                 what = "measurement" if layout.runs is not None else "segment"
                 values = described({name: row[name] for name in layout.values})
-                yield Piece(what, f"{entity}: {values}" if values else entity, row[layout.time], stream, None, (number,))
+                yield Piece(
+                    what, f"{entity}: {values}" if values else entity, row[layout.time], stream, None, (number,)
+                )
                 continue
             for column in columns:
                 if row[column] is None:
@@ -119,7 +117,9 @@ class RelateExplainer(Explainer):
         chosen = [times for times, truth in zip(drawn, truths, strict=True) if truth == true]
         if not chosen:
             is_true = "true" if true else "not true"
-            return History(true, (), note=f"In none of {len(drawn):,} drawn placements of the lost events it is {is_true}.")
+            return History(
+                true, (), note=f"In none of {len(drawn):,} drawn placements of the lost events it is {is_true}."
+            )
         note = f"Of {len(drawn):,} drawn placements of the lost events, {len(chosen):,} are like this. {placed.choice}"
         return History(true, tuple(placed.moments(placed.representative(chosen))), note=note)
 
@@ -134,7 +134,7 @@ class RelateExplainer(Explainer):
 
     def _entities(self) -> Iterator[_Entity]:
         names = [layout.name.lower() for layout in self.case.context.layouts]
-        for operand in self._query.operands:
+        for operand in self.query.operands:
             stream = names.index(operand.stream.name.lower())
             layout = self.case.context.layouts[stream]
             key = tuple(field_of(self.row[operand.label], name) for name in layout.keys)
@@ -200,7 +200,9 @@ class _Placed:
     @property
     def choice(self) -> str:
         """Which of several placements is shown."""
-        return "The most likely of them is shown." if self._weighed else "All are equally likely; a middle one is shown."
+        return (
+            "The most likely of them is shown." if self._weighed else "All are equally likely; a middle one is shown."
+        )
 
     def draw(self) -> Iterator[F64]:
         """Placements of the events of both entities: uniform in their windows, in order."""
@@ -231,7 +233,9 @@ class _Placed:
             start += n
         tables = tuple(_table(layout, found) for layout, found in zip(self._layouts, rows, strict=True))
         answers = self._case.with_tables(tables).answers()
-        return any(row["probability"] > 0.5 and all(same(row[name], identity[name]) for name in identity) for row in answers)
+        return any(
+            row["probability"] > 0.5 and all(same(row[name], identity[name]) for name in identity) for row in answers
+        )
 
     def _time(self, number: float) -> Any:
         return decode_time(round(number), self._kind) if self._kind is TimeKind.TIMESTAMP else number
@@ -258,7 +262,7 @@ class _Placed:
         """The events of both entities with their times."""
         found, start = [], 0
         for entity in self._entities:
-            n, layout = len(entity.lo), self._layouts[entity.stream]
+            n = len(entity.lo)
             subject = f"{entity.label}({', '.join(map(literal, entity.key))})"
             for position, (time, lost) in enumerate(zip(times[start : start + n], entity.lost, strict=True)):
                 if lost or n <= ALL_EVENTS:
@@ -287,8 +291,7 @@ def _table(layout: Layout, rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def _event_name(layout: Layout, row: Mapping[str, Any], column: str) -> str:
-    assert layout.interval is not None
-    position = row[layout.interval.order]
+    position = row[require_interval(layout).order]
     if layout.start is not None:
         return f"segment {position} {'starts' if column == layout.start else 'ends'}"
     return f"event {position} (segment {(position + 1) // 2} {'starts' if position % 2 else 'ends'})"
@@ -313,8 +316,7 @@ def _without_law(stream: int, name: str) -> Callable[[Case], Case]:
     def change(case: Case) -> Case:
         layout = case.context.layouts[stream]
         if layout.runs is None:
-            assert layout.interval is not None
-            changed = replace(layout, interval=replace(layout.interval, **{name: None}))
+            changed = replace(layout, interval=replace(require_interval(layout), **{name: None}))
         else:
             changed = replace(layout, runs=replace(layout.runs, interval=replace(layout.runs.interval, **{name: None})))
         layouts = (*case.context.layouts[:stream], changed, *case.context.layouts[stream + 1 :])

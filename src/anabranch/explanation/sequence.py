@@ -31,7 +31,7 @@ INSTANTS = 200
 LEAST = 1e-9
 
 
-class SequenceExplainer(Explainer):
+class SequenceExplainer(Explainer[BoundSequence]):
     """Explains one answer of a SEQUENCE."""
 
     derived: ClassVar[frozenset[str]] = frozenset({"t", "t_start"})
@@ -59,12 +59,6 @@ class SequenceExplainer(Explainer):
 
     # ------------------------------------------------------------ evidence
 
-    @property
-    def _query(self) -> BoundSequence:
-        query = self.case.bound
-        assert isinstance(query, BoundSequence)
-        return query
-
     def pieces(self) -> list[Piece]:
         """The events of the window, the loss rates, and rows of relations."""
         pieces = [piece for stream in range(len(self.case.tables)) for piece in self._events(stream)]
@@ -75,7 +69,7 @@ class SequenceExplainer(Explainer):
         layout, table = self.case.context.layouts[stream], self.case.tables[stream]
         components = {
             row: component
-            for component in self._query.components
+            for component in self.query.components
             if component.stream.name.lower() == layout.name.lower() and not component.run
             for row in [row_of(table, self.row.get(component.label))]
             if row is not None
@@ -106,7 +100,7 @@ class SequenceExplainer(Explainer):
 
     def histories(self) -> list[History]:
         """What happened to the components that were not read, and what is most likely if the answer is not true."""
-        query = with_files(self._query, self.case.context.folders[0])
+        query = with_files(self.query, self.case.context.folders[0])
         course = _Course(query, self.row, [layout.time for layout in self.case.context.layouts])
         unread = any(moment.event == NOT_READ for moment in course.moments())
         note = "A reading that is missing has its most likely time." if unread else ""
@@ -126,13 +120,13 @@ class SequenceExplainer(Explainer):
         """
         doubts = {}
         rest = self.probability
-        for component in self._query.components:
+        for component in self.query.components:
             if component.negative and component.may_miss:
                 without = self._without_loss_of(component)
                 if without > 0:
                     doubts[component.text] = min(1.0, self.probability / without)
                     rest /= doubts[component.text]
-        missing = [c.text for c in self._query.components if not c.negative and self.row.get(c.label) is None]
+        missing = [c.text for c in self.query.components if not c.negative and self.row.get(c.label) is None]
         if missing:
             doubts[", ".join(missing)] = min(1.0, rest)
         return {name: q for name, q in doubts.items() if q < 1 - LEAST}
@@ -146,7 +140,7 @@ class SequenceExplainer(Explainer):
 
     def notes(self) -> list[str]:
         """What is not explained."""
-        if self._query.has_runs:
+        if self.query.has_runs:
             return ["the events of a run (y+) are left out one by one; the run without one of them is another match"]
         return []
 
@@ -210,7 +204,7 @@ class _Course:
         instants = (np.arange(INSTANTS) + 0.5) * length / INSTANTS
         # The logarithm of the density of the best placement so far, by the instant of the last one placed.
         best, before, choices = np.zeros(1), np.zeros(1), []
-        for position, number in enumerate(missing):
+        for position in range(len(missing)):
             since = instants[None, :] - before[:, None]
             scores = best[:, None] + self._log_score(missing, position, since, numbers)
             choices.append(np.argmax(scores, axis=0))

@@ -158,9 +158,7 @@ def likeliest(
     machine = Machine(spec.analysis, spec.relations)
     carrying = Carrying(spec.analysis.query, machine, spec.time_kind)
     names = _Names(spec, intake, machine)
-    ways = [
-        _ways(_Chain(carrying, carrying.sets), instants, t) for instants in _instants(intake, signed, spec, t)
-    ]
+    ways = [_ways(_Chain(carrying, carrying.sets), instants, t) for instants in _instants(intake, signed, spec, t)]
     return _best_true(ways, names), _best_false(ways, names)
 
 
@@ -194,18 +192,15 @@ def _ways(chain: _Chain, instants: Sequence[tuple[int, Sequence[Outcomes]]], t: 
 
 def _best_true(ways: Sequence[_Ways], names: _Names) -> Likeliest | None:
     """The history of the chain which is true in the most likely world of all chains in which one is."""
-
-    def advantage(way: _Ways) -> float:
-        true, false, _ = way
-        assert true is not None
-        return true.log_p - max(true.log_p, false.log_p if false else -math.inf)
-
-    possible = [way for way in ways if way[0] is not None]
+    possible = [
+        (true.log_p - max(true.log_p, false.log_p if false else -math.inf), true)
+        for true, false, _ in ways
+        if true is not None
+    ]
     if not possible:
         return None
-    true, _, _ = max(possible, key=advantage)
-    assert true is not None
-    return Likeliest(true.log_p, names.moments([true]), all(exact for _, _, exact in ways))
+    _, best = max(possible, key=lambda pair: pair[0])
+    return Likeliest(best.log_p, names.moments([best]), all(exact for _, _, exact in ways))
 
 
 def _best_false(ways: Sequence[_Ways], names: _Names) -> Likeliest | None:
@@ -243,7 +238,9 @@ class _Names:
         goals: set[int] = set()
         if signature is not None:
             effective = self._machine.effective(step.partials, signature)
-            goals = {test.goal + 1 for test, match in zip(self._tests, effective, strict=True) if match and match.accepted}
+            goals = {
+                test.goal + 1 for test, match in zip(self._tests, effective, strict=True) if match and match.accepted
+            }
         value = None if step.value == 0 else self._values[stream][step.value] if self._widths[stream] else ()
         return Moment(step.t, stream, self._keys[stream][index], value, tuple(sorted(goals)))
 

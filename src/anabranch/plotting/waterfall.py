@@ -16,7 +16,9 @@ RAISES, LOWERS = "raises the probability", "lowers it"
 
 def draw(effects: Sequence[Row], probability: float, title: str, notes: Sequence[str]) -> Any:
     """Draw effects, the strongest first; each has `evidence`, `t`, `without` and `effect`."""
-    texts = [effect["evidence"] if effect["t"] is None else f"{effect['t']}  {effect['evidence']}" for effect in effects]
+    texts = [
+        effect["evidence"] if effect["t"] is None else f"{effect['t']}  {effect['evidence']}" for effect in effects
+    ]
     rows = [
         {
             "lane": number,

@@ -35,7 +35,7 @@ def collect_rows(resolved: Resolved, selections: Sequence[Selection]) -> tuple[p
         table = frame.limit(MOST_ROWS + 1).toArrow()
         if table.num_rows > MOST_ROWS:
             raise TooLarge(
-                f"the answer depends on more than {MOST_ROWS:,} rows of {layout.name}; bind fewer of them, by time or key"
+                f"the answer depends on more than {MOST_ROWS:,} rows of {layout.name}; bind fewer, by time or key"
             )
         tables.append(table.sort_by(layout.time))
     return tuple(tables)
@@ -63,3 +63,12 @@ def invalid_rows(resolved: Resolved) -> list[dict[str, str]]:
     for source, layout in zip(resolved.sources, resolved.context.layouts, strict=True):
         found += validate_input(source, layout).limit(MOST_INVALID).toArrow().to_pylist()
     return found
+
+
+def newest_times(resolved: Resolved) -> dict[str, object]:
+    """The newest time of each stream of a query, by its name; None if it has no rows."""
+    newest = {}
+    for source, layout in zip(resolved.sources, resolved.context.layouts, strict=True):
+        (row,) = valid_rows(source, layout).agg(F.max(f"`{layout.time}`").alias("t")).toArrow().to_pylist()
+        newest[layout.name] = row["t"]
+    return newest

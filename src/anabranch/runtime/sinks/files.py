@@ -54,9 +54,7 @@ def check_replaceable(folder: str) -> None:
         raise DataError(f"{folder} holds files that are not answers; use another output folder")
 
 
-def write_whole(
-    frame: DataFrame, folder: str, file_format: str, origin: Mapping[str, object] | None = None
-) -> None:
+def write_whole(frame: DataFrame, folder: str, file_format: str, origin: Mapping[str, object] | None = None) -> None:
     """Write the answers of a batch run to a folder; replaces those of an earlier batch run, and nothing else.
 
     `origin` says where they came from, for `anabranch why`: workbook, query and inputs.
