@@ -21,6 +21,7 @@ def case_of(
     prepared = prepared_query(workbook, query)
     layouts = layouts_for(streams_of([prepared]))
     by_name = {name.lower(): part for name, part in rows.items()}
-    tables = tuple(table_of(layout, by_name.get(layout.name.lower(), ())) for layout in layouts)
+    parts = [table_of(layout, by_name.get(layout.name.lower(), ())) for layout in layouts]
+    tables = tuple(part.select(layout.columns) for part, layout in zip(parts, layouts, strict=True))
     context = JobContext(layouts, relation_tables(workbook, relations), FINGERPRINT, False, (".",))
     return Case.of(prepared, declared(workbook), context, tables)

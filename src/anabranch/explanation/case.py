@@ -12,7 +12,7 @@ import pyarrow as pa
 from anabranch.binding.binder import bind
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.per import PerWindow
-from anabranch.catalog import Catalog, Query
+from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import AnabranchError
 from anabranch.planning.in_process import answers_in_process
 from anabranch.planning.prepared import Prepared, prepare, with_job
@@ -41,7 +41,8 @@ class Case:
             raise AnabranchError(
                 f"{prepared.query.name} has rows of several answers (PER); remove PER and explain one of the answers"
             )
-        named = {entry.name.lower(): entry for entry in (*bound.streams, *bound.declared_relations)}
+        used: list[Stream | Relation] = [*bound.streams, *bound.declared_relations]
+        named = {entry.name.lower(): entry for entry in used}
         layouts = tuple(replace(layout, preparation=None) for layout in context.layouts)
         everything = replace(prepared.query.declaration, threshold=None, limit=None, calibrated=None, target=None)
         return cls(
@@ -74,7 +75,8 @@ class Case:
     def answers(self) -> list[Row]:
         """Every answer that is possible, as a row."""
         answers, _ = answers_in_process(self.job, self.tables)
-        return answers.to_pylist()
+        rows: list[Row] = answers.to_pylist()
+        return rows
 
     def with_bound(self, bound: BoundQuery) -> Case:
         """A query that no text states, such as a prefix of this one."""
@@ -95,5 +97,5 @@ class Case:
     def with_body(self, **changes: Any) -> Case:
         """Another query: fields of its body are replaced."""
         declaration = self.query.declaration
-        body = replace(declaration.body, **changes)  # type: ignore[type-var]
+        body = replace(declaration.body, **changes)
         return replace(self, query=replace(self.query, declaration=replace(declaration, body=body)))

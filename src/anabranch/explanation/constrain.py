@@ -79,7 +79,7 @@ class ConstrainExplainer(Explainer[BoundConstrain]):
     def pieces(self) -> list[Piece]:
         """The events that are uncertain, those that a NOT excludes, the conditions, and rows of relations."""
         pieces = [piece for stream in range(len(self.case.tables)) for piece in self._events(stream)]
-        pieces.sort(key=lambda piece: piece.t)
+        pieces.sort(key=lambda piece: (piece.t, piece.text))
         return [*pieces, *condition_pieces(self.case), *relation_pieces(self.case, self.case.prepared.analysis)]
 
     def _events(self, stream: int) -> Iterator[Piece]:
@@ -152,10 +152,10 @@ class ConstrainExplainer(Explainer[BoundConstrain]):
     def _bound(self, condition: Typed) -> tuple[float, str, float] | None:
         """How near the value of an inequality is to its bound, relative to the bound; the inequality; the value."""
         compared = comparison(condition)
-        if compared is None or compared[0] in ("=", "<>") or not isinstance(compared[2], Constant):
+        if compared is None or compared[0] in ("=", "<>"):
             return None
         _, left, right = compared
-        limit = right.value
+        limit = right.value if isinstance(right, Constant) else None
         if not isinstance(limit, int | float) or isinstance(limit, bool):
             return None
         values = self._values(left)

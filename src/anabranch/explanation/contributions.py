@@ -72,7 +72,8 @@ def contributions(pieces: Sequence[Piece], probability: float, without: Without,
         nonlocal runs
         runs += 1
         p = without(part)
-        return _Block(-abs(probability - p), runs, part, p)
+        # Rounded, so that pieces with the same effect stay in their order.
+        return _Block(-round(abs(probability - p), 9), runs, part, p)
 
     waiting = [block(pieces[start : start + size]) for start in range(0, len(pieces), size)]
     heapify(waiting)

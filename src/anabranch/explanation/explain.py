@@ -22,9 +22,9 @@ _EXPLAINERS = {
 }
 
 
-def explainer_of(kind: str) -> type[Explainer]:
+def explainer_of(kind: str) -> type[Explainer[Any]]:
     """The class that explains answers of a kind of query."""
-    found: type[Explainer] = getattr(import_module(f"anabranch.explanation.{kind.lower()}"), _EXPLAINERS[kind])
+    found: type[Explainer[Any]] = getattr(import_module(f"anabranch.explanation.{kind.lower()}"), _EXPLAINERS[kind])
     return found
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 from anabranch.errors import AnabranchError
 
+#: The columns of answers that are times.
+_TIMES = ("t", "t_start", "t_from", "t_to", "valid_from", "valid_to")
+
 
 def same(one: Any, other: Any) -> bool:
     """Whether two values of answers are equal: numbers nearly, times as instants, structs and lists by their parts.
@@ -60,7 +63,17 @@ def plain_answer(answer: Any) -> dict[str, Any]:
         answer = answer.to_dict()
     if not isinstance(answer, Mapping):
         raise AnabranchError(f"an answer is a row or a dict, not a {type(answer).__name__}")
-    return {name: _in_utc(value, UTC) for name, value in answer.items()}
+    return {name: _in_utc(_parsed(name, value), UTC) for name, value in answer.items()}
+
+
+def _parsed(name: str, value: Any) -> Any:
+    """A value of a file: times of JSON lines are text."""
+    if name not in _TIMES or not isinstance(value, str):
+        return value
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        raise AnabranchError(f"the column {name} of an answer is a time, not '{value}'") from None
 
 
 def _in_utc(value: Any, zone: tzinfo | None) -> Any:
@@ -69,6 +82,7 @@ def _in_utc(value: Any, zone: tzinfo | None) -> Any:
         return (value.replace(tzinfo=zone) if value.tzinfo is None and zone is not None else value).astimezone(UTC)
     if isinstance(value, Mapping):
         return {name: _in_utc(part, zone) for name, part in value.items()}
-    if isinstance(value, list | tuple) or type(value).__name__ == "ndarray":
+    if isinstance(value, list | tuple) or hasattr(value, "tolist") and hasattr(value, "shape") and value.shape:
         return [_in_utc(part, zone) for part in value]
-    return value
+    # A number of NumPy, as in rows of pandas.
+    return value.item() if hasattr(value, "item") else value

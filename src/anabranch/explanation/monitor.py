@@ -33,6 +33,10 @@ class MonitorExplainer(Explainer[BoundMonitor]):
         {"valid_from", "valid_to", "certain_from", "certain_to", "boundary", "sample"}
     )
 
+    def __init__(self, case: Case, answer: Mapping[str, Any]) -> None:
+        self._given = answer
+        super().__init__(case, answer)
+
     @classmethod
     def selections(
         cls, analysis: MonitorAnalysis, layouts: Sequence[Layout], answer: Mapping[str, Any]
@@ -103,12 +107,11 @@ class MonitorExplainer(Explainer[BoundMonitor]):
     def _found(self, answers: Iterable[Row], identity: Mapping[str, Any]) -> Row | None:
         """Of several regions of the same predictions, the one that has most of the time of the answer."""
         found = find(answers, identity)
-        known = getattr(self, "row", None) or self._given
-        return None if not found else dict(max(found, key=lambda row: (_overlap(row, known), row["probability"])))
-
-    def __init__(self, case: Case, answer: Mapping[str, Any]) -> None:
-        self._given = answer
-        super().__init__(case, answer)
+        known: Mapping[str, Any] = getattr(self, "row", None) or self._given
+        if not found:
+            return None
+        best = max(found, key=lambda row: (_overlap(row, known), row["probability"]))
+        return dict(best)
 
     # ------------------------------------------------------------ histories
 

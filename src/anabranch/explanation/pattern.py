@@ -57,7 +57,7 @@ class PatternExplainer(Explainer[BoundPattern]):
     def pieces(self) -> list[Piece]:
         """What each key was at each instant; of an inferred stream, each reading; rows of relations."""
         pieces = [piece for stream in range(len(self.case.tables)) for piece in self._instants(stream)]
-        pieces.sort(key=lambda piece: piece.t)
+        pieces.sort(key=lambda piece: (piece.t, piece.text))
         return [*pieces, *relation_pieces(self.case, self.case.prepared.analysis)]
 
     def _instants(self, stream: int) -> list[Piece]:
@@ -88,7 +88,7 @@ class PatternExplainer(Explainer[BoundPattern]):
         texts: dict[str, float] = defaultdict(float)
         for row in rows:
             texts[_value(values[row].values())] += sum(probabilities[row].values())
-        shown = sorted(texts, key=lambda text: -texts[text])[:VALUES]
+        shown = sorted(texts, key=lambda text: (-round(texts[text], 9), text))[:VALUES]
         more = ", ..." if len(texts) > VALUES else ""
         if layout.distribution is None or layout.distribution.previous:
             return ", ".join(shown) + more

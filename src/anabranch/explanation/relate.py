@@ -60,7 +60,7 @@ class RelateExplainer(Explainer[BoundRelate]):
         """The recorded times of both entities, the distributions of their lengths, and rows of relations."""
         streams = range(len(self.case.tables))
         pieces = [piece for stream in streams for piece in self._recorded(stream)]
-        pieces.sort(key=lambda piece: piece.t)
+        pieces.sort(key=lambda piece: (piece.t, piece.text))
         laws = [piece for stream in streams for piece in self._laws(stream)]
         return [*pieces, *laws, *relation_pieces(self.case, self.case.prepared.analysis)]
 
@@ -311,14 +311,17 @@ def _lost(stream: int, number: int, column: str) -> Callable[[Case], Case]:
 
 
 def _without_law(stream: int, name: str) -> Callable[[Case], Case]:
-    """Drops the distribution of segments or gaps of a stream."""
+    """Drops the distribution of segments (`duration`) or gaps (`gap`) of a stream."""
+
+    def without(interval: IntervalColumns) -> IntervalColumns:
+        return replace(interval, duration=None) if name == "duration" else replace(interval, gap=None)
 
     def change(case: Case) -> Case:
         layout = case.context.layouts[stream]
         if layout.runs is None:
-            changed = replace(layout, interval=replace(require_interval(layout), **{name: None}))
+            changed = replace(layout, interval=without(require_interval(layout)))
         else:
-            changed = replace(layout, runs=replace(layout.runs, interval=replace(layout.runs.interval, **{name: None})))
+            changed = replace(layout, runs=replace(layout.runs, interval=without(layout.runs.interval)))
         layouts = (*case.context.layouts[:stream], changed, *case.context.layouts[stream + 1 :])
         return replace(case, context=replace(case.context, layouts=layouts))
 

@@ -62,7 +62,7 @@ class SequenceExplainer(Explainer[BoundSequence]):
     def pieces(self) -> list[Piece]:
         """The events of the window, the loss rates, and rows of relations."""
         pieces = [piece for stream in range(len(self.case.tables)) for piece in self._events(stream)]
-        pieces.sort(key=lambda piece: piece.t)
+        pieces.sort(key=lambda piece: (piece.t, piece.text))
         return [*pieces, *self._losses(), *relation_pieces(self.case, self.case.prepared.analysis)]
 
     def _events(self, stream: int) -> Iterator[Piece]:
@@ -81,7 +81,7 @@ class SequenceExplainer(Explainer[BoundSequence]):
             what = "event" if component is None else "event of the match"
             yield Piece(
                 what, f"{name}: {described(values)}", event[layout.time], stream, None, (number,),
-                column=component and component.label,
+                column=None if component is None else component.label,
             )  # fmt: skip
 
     def _losses(self) -> Iterator[Piece]:

@@ -111,7 +111,7 @@ class _Chain:
         if outcomes.model == kernel.MARKOV:
             if outcomes.key not in self._axes:
                 self._axes[outcomes.key] = len(self._axes)
-                readings = {((*values, 0), *rest): way for (values, *rest), way in readings.items()}
+                readings = {((*values, 0), sets, letter): way for (values, sets, letter), way in readings.items()}
             axis = self._axes[outcomes.key]
         table, certain = _distinct(table_of(outcomes, self._sets)), outcomes.model == kernel.CERTAIN
         after: dict[_Reading, _Best] = {}
@@ -181,7 +181,8 @@ def _instants(
 
 
 def _ways(chain: _Chain, instants: Sequence[tuple[int, Sequence[Outcomes]]], t: int) -> _Ways:
-    true, false = None, _Best(0.0, None)
+    true: _Best | None = None
+    false: _Best | None = _Best(0.0, None)
     for instant, keys in instants:
         true, false = chain.advance(instant, keys)
         if instant != t:
