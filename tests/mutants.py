@@ -133,6 +133,15 @@ MUTANTS = [
         ("joint", "* (key_end - k + 1)", "* (key_end - k)"),
         ("joint", "if needed > limit:", "if needed > 2 * limit:"),
     ]),
+    *_mutants("pattern", ["explanation/test_pattern.py::test_histories_are_the_most_likely_ones"], [
+        ("likeliest", "way.log_p > known.log_p", "way.log_p < known.log_p"),
+        ("likeliest", "total[value, letter] += p", "total[value, letter] = p"),
+        ("likeliest", "if instant != t:", "if False:"),
+    ]),
+    *_mutants("explanation", ["explanation/test_pattern.py::test_effects_are_those_of_hidden_events"], [
+        ("markov", "after[following] += p * q", "after[following] += q"),
+        ("markov", "max(0.0, 1.0 - sum(following.values()))", "0.0"),
+    ]),
     *_mutants("pattern", ["pattern/test_early.py"], [
         ("early", "watermark.to_end(), ended=True", "watermark, ended=False"),
     ]),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,12 @@ from anabranch.catalog import Catalog, Query, Stream
 from anabranch.errors import AnabranchError, DataError, Finding, InputWarning
 from anabranch.evaluation import Evaluation, evaluate
 from anabranch.evaluation.files import read_table
+from anabranch.explanation.case import Case
+from anabranch.explanation.contributions import SHOWN
+from anabranch.explanation.explain import explain, explainer_of
+from anabranch.explanation.explanation import Explanation
+from anabranch.explanation.identity import plain_answer
+from anabranch.explanation.why_not import WhyNot, quarantine_facts, selections_of, typed_keys, watermark_fact, why_not
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
@@ -32,6 +38,7 @@ from anabranch.planning.prepared import Prepared
 from anabranch.plotting import plot
 from anabranch.runtime import estimates, execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.evidence import collect_rows, invalid_rows, newest_times
 from anabranch.runtime.file_system import open_folder, split_address
 from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.runs import Runs
@@ -378,6 +385,72 @@ class Session:
         if isinstance(data, str) and self.catalog.stream(data) is not None:
             options["data"] = self.rows(data)
         return plot(self.run(name), **{"title": name, **options})
+
+    # ------------------------------------------------------------ explanations
+
+    def why(self, name: str, answer: Any, shown: int = SHOWN) -> Explanation:
+        """Explain the probability of an answer: which pieces of evidence moved it, and the most likely histories.
+
+        The rows that the answer depends on are read again. Each piece of evidence is left out, and the query is run
+        without it, in this process.
+
+        Parameters
+        ----------
+        name : str
+            The name of the query.
+        answer : Row, dict or Series
+            One of its answers, as Spark, pandas or Arrow give it.
+        shown : int
+            How many pieces of evidence are listed, those with the largest effects.
+
+        Example::
+
+            answer = s.run("coffee").orderBy("probability", ascending=False).first()
+            print(s.why("coffee", answer))
+        """
+        query, row = self.catalog.require_query(name), plain_answer(answer)
+        with self._workspace.errors_of(query.name):
+            make_ready(self.spark)
+            resolved = self._resolve([query], None)
+            (prepared,) = resolved.prepared
+            selections = explainer_of(prepared.bound.kind).selections(prepared.analysis, resolved.context.layouts, row)
+            case = Case.of(prepared, self.catalog, resolved.context, collect_rows(resolved, selections))
+            return explain(case, row, shown)
+
+    def why_not(self, name: str, keys: Mapping[str, Any] | None = None, quarantine: str | None = None) -> WhyNot:
+        """Explain why a query has no answers, or none of some keys.
+
+        It names the goal, condition or bound at which the query fails, constants that no row has, quarantined rows, and
+        the watermark. The inputs are read again, and weaker queries are run in this process.
+
+        Parameters
+        ----------
+        name : str
+            The name of the query.
+        keys : mapping, optional
+            Values of KEY columns, or of grouping variables: `{"person": "joe"}`.
+        quarantine : str, optional
+            The folder of quarantined rows of a run or stream, which also has rows that were late.
+
+        Example::
+
+            print(s.why_not("coffee", {"person": "joe"}))
+        """
+        query = self.catalog.require_query(name)
+        with self._workspace.errors_of(query.name):
+            make_ready(self.spark)
+            resolved = self._resolve([query], None)
+            (prepared,), layouts = resolved.prepared, resolved.context.layouts
+            wanted = typed_keys(keys or {}, layouts)
+            tables = collect_rows(resolved, selections_of(prepared.analysis, layouts, wanted))
+            case = Case.of(prepared, self.catalog, resolved.context, tables)
+            rejected = invalid_rows(resolved) if quarantine is None else read_table(quarantine).to_pylist()
+            facts = [
+                *self.absent_values(name),
+                *quarantine_facts(rejected, wanted),
+                *watermark_fact(newest_times(resolved), layouts, tables),
+            ]
+            return why_not(case, wanted, query.threshold, facts)
 
     # ------------------------------------------------------------ what happened to the rows
 

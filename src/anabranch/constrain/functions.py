@@ -12,7 +12,7 @@ import shapely
 from anabranch.arrays import F64, Bools
 from anabranch.binding.time_bounds import Streams, TimeBound, time_bound
 from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed
-from anabranch.columns.conditions import Columns, Relations, holds
+from anabranch.columns.conditions import Columns, Relations, evaluate, holds
 from anabranch.columns.numbers import numbers_of
 from anabranch.columns.times import compare_difference
 from anabranch.constrain import geometry
@@ -33,6 +33,12 @@ def holds_of_events(condition: Typed | None, columns: Columns, streams: Streams,
         return np.ones(n, np.bool_)
     extended = dict(columns)
     return holds(_with_functions_evaluated(condition, extended, streams, n), extended, relations, n)
+
+
+def value_of_events(tree: Typed, columns: Columns, streams: Streams, relations: Relations, n: int) -> pa.Array:
+    """The value of an expression over events, such as a distance; the parameters are those of `holds_of_events`."""
+    extended = dict(columns)
+    return evaluate(_with_functions_evaluated(tree, extended, streams, n), extended, relations, n)
 
 
 def _with_functions_evaluated(tree: Typed, columns: dict[str, pa.Array], streams: Streams, n: int) -> Typed:

@@ -297,6 +297,20 @@ class Layout:
         return list(dict.fromkeys(names))
 
 
+def require_distribution(layout: Layout) -> DistributionColumns:
+    """The part of an INDEPENDENT or MARKOV stream."""
+    if layout.distribution is None:
+        raise LookupError(f"{layout.name} has no probabilities")
+    return layout.distribution
+
+
+def require_interval(layout: Layout) -> IntervalColumns:
+    """The part of an INTERVALS stream."""
+    if layout.interval is None:
+        raise LookupError(f"{layout.name} is not INTERVALS")
+    return layout.interval
+
+
 def require_prediction(layout: Layout) -> PredictionColumns:
     """The part of a PREDICTED stream; the binder admits no other stream to MONITOR."""
     if layout.prediction is None:

@@ -8,9 +8,10 @@ others are never written to.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -35,8 +36,8 @@ from anabranch.runtime.streaming import Answers
 
 #: The file with the id of the checkpoint that an output folder belongs to.
 _OWNER = "_checkpoint"
-#: The file that marks the answers of a batch run.
-_WHOLE = "_anabranch"
+#: The file that marks the answers of a batch run. It may say where they came from, as JSON.
+MARK = "_anabranch"
 _STAGING = "_staging"
 
 
@@ -50,32 +51,36 @@ def check_replaceable(path: str, spark: Callable[[], SparkSession]) -> None:
     folder = open_folder(path, spark)
     if folder.exists(_OWNER):
         raise DataError(f"{path} holds the answers of a stream; use another output folder")
-    if not folder.exists(_WHOLE) and _has_files(folder):
+    if not folder.exists(MARK) and _has_files(folder):
         raise DataError(f"{path} holds files that are not answers; use another output folder")
 
 
-def write_whole(frame: DataFrame, path: str, file_format: str) -> None:
-    """Write the answers of a batch run to a folder; replaces those of an earlier batch run, and nothing else."""
+def write_whole(frame: DataFrame, path: str, file_format: str, origin: Mapping[str, object] | None = None) -> None:
+    """Write the answers of a batch run to a folder; replaces those of an earlier batch run, and nothing else.
+
+    `origin` says where they came from, for `anabranch why`: workbook, query and inputs.
+    """
     spark = frame.sparkSession
     check_replaceable(path, lambda: spark)
+    mark = b"" if origin is None else json.dumps(origin).encode() + b"\n"
     if not is_address(path):
-        _replace_local(frame, Path(address_of(path)).resolve(), file_format)
+        _replace_local(frame, Path(address_of(path)).resolve(), file_format, mark)
     elif is_connect(spark):
         _save(frame, file_format, path)
     else:
         folder = open_folder(path, lambda: spark)
         folder.delete()
         # Before the answers: a run that was killed is replaced, too.
-        folder.write(_WHOLE, b"")
+        folder.write(MARK, mark)
         _save(frame, file_format, folder.address, mode="append")
 
 
-def _replace_local(frame: DataFrame, target: Path, file_format: str) -> None:
+def _replace_local(frame: DataFrame, target: Path, file_format: str, mark: bytes) -> None:
     """Write a folder next to the target, and rename it: a reader sees all answers or nothing."""
     staging = target.parent / _STAGING / target.name
     shutil.rmtree(staging, ignore_errors=True)
     _save(frame, file_format, str(staging / "new"))
-    (staging / "new" / _WHOLE).touch()
+    (staging / "new" / MARK).write_bytes(mark)
     if target.exists():
         os.rename(target, staging / "old")
     os.rename(staging / "new", target)
