@@ -188,7 +188,7 @@ class Destination:
         is_ordered = query.declaration.limit is not None
         if not self._has_target(query):
             return self.deliver(answers, query.name, is_ordered)
-        session.deliver(query.name, answers if self.limit is None else _first(answers, self.limit, is_ordered))
+        session.deliver(query.name, answers if self.limit is None else first_answers(answers, self.limit, is_ordered))
         return None
 
     def _drawn(self, answers, name: str, path: Path):
@@ -210,7 +210,7 @@ class Destination:
 
         limit = SHOWN if self.output is None and self.limit is None else self.limit
         if limit is not None:
-            rows = _first(rows, limit, is_ordered)
+            rows = first_answers(rows, limit, is_ordered)
         elif self.output == STANDARD_OUTPUT and not is_ordered:
             # One task that sorts: a sort over all partitions would run the query twice, to find their bounds.
             rows = rows.repartition(1).sortWithinPartitions(*_order(rows.columns))
@@ -229,7 +229,7 @@ class Destination:
 TABLE = Destination(None, "parquet", None, uses_targets=False)
 
 
-def _first(rows, limit: int, is_ordered: bool):
+def first_answers(rows, limit: int, is_ordered: bool):
     """The first rows, by time unless they are ordered."""
     return (rows if is_ordered else rows.orderBy(*_order(rows.columns))).limit(limit)
 
