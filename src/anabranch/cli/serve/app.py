@@ -103,6 +103,10 @@ class Workshop:
         """The chart of the answers of a run."""
         return self.runs.require_answers(_number(body, "run")).chart
 
+    def why(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Why an answer has its probability."""
+        return self.runs.why(_number(body, "run"), _number(body, "row"))
+
     def live(self, body: dict[str, Any]) -> dict[str, Any]:
         """What the streams of the checkpoint folder do."""
         return live_document(self.checkpoint, self.output)
@@ -121,6 +125,7 @@ def make_app(workshop: Workshop) -> Starlette:
         "rows": workshop.rows,
         "thresholds": workshop.thresholds,
         "chart": workshop.chart,
+        "why": workshop.why,
         "live": workshop.live,
         "state": lambda body: workshop.state(),
     }

@@ -19,6 +19,8 @@ from anabranch.cli.serve.workbench import Opened, require_valid
 from anabranch.errors import AnabranchError, WorkbookError
 from anabranch.evaluation import evaluate
 from anabranch.evaluation.files import read_table
+from anabranch.explanation.explainer import literal
+from anabranch.explanation.explanation import runs_of
 from anabranch.plotting import plot
 from anabranch.plotting.style import THEMES, config
 from anabranch.runtime.failures import translate
@@ -60,12 +62,14 @@ class Answers:
     Attributes
     ----------
     query : its name
+    session : in which the query was run
     counts : what happened to the rows
     doubts : inputs that are probably wrong, with the likely fix
     is_cut : whether there are more answers
     """
 
     query: str
+    session: Session
     table: pa.Table
     counts: Counts
     doubts: list[str]
@@ -112,12 +116,39 @@ class Answers:
                 found["remark"] = str(error)
         return found
 
+    def why(self, row: int) -> dict[str, Any]:
+        """What moved the probability of an answer, and the most likely histories, as data for JSON."""
+        if row >= self.table.num_rows:
+            raise AnabranchError(f"there is no answer {row}")
+        found = self.session.why(self.query, self.table.slice(row, 1).to_pylist()[0])
+        effects = [
+            {"evidence": item["evidence"], "t": _time(item["t"]), "without": item["without"], "effect": item["effect"]}
+            for item in found.to_rows()
+        ]
+        histories = [
+            {
+                "true": history.true,
+                "probability": history.probability,
+                "note": history.note,
+                "moments": [[_time(moment.t), moment.subject, moment.event] for _, moment in runs_of(history.moments)],
+            }
+            for history in found.histories
+        ]
+        return {
+            "answer": found.answer, "probability": found.probability, "effects": effects, "histories": histories,
+            "notes": list(found.notes),
+        }  # fmt: skip
+
     @cached_property
     def chart(self) -> dict[str, Any]:
         """The specification of the chart, with the configuration of each theme."""
         specification = plot(self.table, title=self.query).to_dict()
         specification.pop("config")
         return {"specification": specification, "configs": {theme: config(theme) for theme in THEMES}}
+
+
+def _time(t: Any) -> str:
+    return "" if t is None else literal(t)
 
 
 def _qualities(table: pa.Table, truth: Truth) -> dict[str, Any]:
@@ -213,6 +244,16 @@ class Runs:
             raise AnabranchError("these answers are no longer there; run the query again")
         return self.last.answers
 
+    def why(self, number: int, row: int) -> dict[str, Any]:
+        """Explain an answer, after the query that runs."""
+        answers = self.require_answers(number)
+        found: list[dict[str, Any]] = []
+        try:
+            self._background.submit(lambda: found.append(answers.why(row))).result()
+        except Exception as error:
+            raise AnabranchError(str(translate(error))) from error
+        return found[0]
+
     def _execute(self, run: Run, text: str, opened: Opened) -> None:
         try:
             run.answers = self._answers(run, text, opened)
@@ -235,5 +276,5 @@ class Runs:
             doubts = session.absent_values(run.query)
         shown = table.slice(0, MOST_ANSWERS)
         is_cut = table.num_rows > MOST_ANSWERS
-        return Answers(run.query, shown, session.counts(run.query), doubts, is_cut, self._truth)
+        return Answers(run.query, session, shown, session.counts(run.query), doubts, is_cut, self._truth)
 

@@ -4,6 +4,7 @@ import { call } from "./api.js";
 import { createEditor } from "./editor.js";
 import { element, number, plural } from "./elements.js";
 import { LiveView } from "./live.js";
+import { explain } from "./why.js";
 
 const CHECK_AFTER_MS = 250;
 const POLL_MS = 300;
@@ -16,7 +17,6 @@ let queries = [];
 let wanted = "";
 let running = false;
 const live = new LiveView(view("view-live"));
-const answers = new AnswersView();
 
 // ---------------------------------------------------------------- messages
 
@@ -34,6 +34,8 @@ const guarded = (action) => async (...parameters) => {
     say(error.message);
   }
 };
+
+const answers = new AnswersView(guarded(explain));
 
 // ---------------------------------------------------------------- the workbook
 
