@@ -75,7 +75,7 @@ def test_the_help_of_a_command_is_the_same_in_the_list_and_in_its_own_page(name:
     page = " ".join(anabranch(name, "--help").out.split())
     assert page.startswith(f"Usage: anabranch {name} ")
     assert COMMANDS[name] in page
-    module = import_module(f"anabranch.cli.{name}")
+    module = import_module(f"anabranch.cli.{name.replace('-', '_')}")
     if name != "fit":
         assert module.command.__doc__.splitlines()[0] == COMMANDS[name]
     assert COMMANDS[name] in " ".join(anabranch("--help").out.split())

@@ -29,6 +29,7 @@ COMMANDS = {
     "fit": "Learn a model from history.",
     "plot": "Draw answers as an interactive page, a picture or GeoJSON.",
     "evaluate": "Compare answers with ground truth: precision, recall, calibration, and the best threshold.",
+    "language-server": "Tell editors what is wrong with workbooks, complete words, and explain queries (LSP on stdio).",
     "holdout": "Remove a share of the events of a file by a seed, and keep them as ground truth.",
 }
 
@@ -52,7 +53,7 @@ class LazyGroup(TyperGroup):
         """The command of this name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"anabranch.cli.{cmd_name}")
+        module = import_module(f"anabranch.cli.{cmd_name.replace('-', '_')}")
         app = getattr(module, "app", None)
         if app is None:
             app = typer.Typer(rich_markup_mode=None, add_completion=False)

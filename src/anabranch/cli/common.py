@@ -10,8 +10,8 @@ import typer
 
 from anabranch.catalog import Catalog, Query, Stream
 from anabranch.cli.messages import RunFailed, say
+from anabranch.editing.workbooks import declare_text
 from anabranch.errors import AnabranchError, TooManyAnswers, WorkbookError
-from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
 from anabranch.planning.planner import Planner
 
@@ -27,12 +27,7 @@ _PACKAGES = "spark.jars.packages"
 
 def declare_workbook(workbook: str) -> tuple[Planner, int]:
     """The declarations of a workbook and the number of its statements; this loads neither Spark nor arrays."""
-    text = read_workbook(workbook)
-    planner, parsed = Planner(), parse(text, workbook)
-    findings = planner.declare(parsed)
-    if findings:
-        raise WorkbookError(findings, text, workbook)
-    return planner, len(parsed.statements)
+    return declare_text(read_workbook(workbook), workbook)
 
 
 def open_workbook(

@@ -6,11 +6,13 @@ error. A word is passed to the LALR parser as a keyword if the state of the pars
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
 from lark.lexer import PatternStr
+from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from anabranch.errors import Span, WorkbookError
@@ -83,6 +85,37 @@ def next_words(text: str) -> tuple[list[str], bool]:
     expected: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
     words = {word for word, terminal in (_symbols() | WORD_CLASSES).items() if terminal in expected}
     return sorted(word for word in words if word.isalpha()), "NAME" in expected
+
+
+@cache
+def followers() -> Mapping[str, frozenset[str]]:
+    """The texts and terminals that can follow each keyword and symbol, by its text; `$END` ends a statement.
+
+    Examples
+    --------
+    >>> sorted(followers()["AT"])
+    ['LEAST', 'MOST']
+    """
+    states: dict[int, dict[str, tuple[type, int]]] = _lark().parser.parser._parse_table.states
+    after: dict[str, set[str]] = {}
+    for row in states.values():
+        for terminal, (action, target) in row.items():
+            if action is Shift:
+                after.setdefault(terminal, set()).update(states[target])
+    texts = {terminal: text for text, terminal in _symbols().items()}
+    return {
+        text: frozenset(
+            texts.get(follower, follower)
+            for name in (terminal, _BY_CONTEXT.get(text, terminal))
+            for follower in after[name]
+            if follower.isupper()
+        )
+        for text, terminal in _symbols().items()
+    }
+
+
+#: The other terminals of words whose role the scanner finds out.
+_BY_CONTEXT = {"WITHIN": "OWN_WITHIN", "FORMAT": "FILE_FORMAT"}
 
 
 @cache

@@ -100,6 +100,20 @@ def scan(text: str, lines: LineIndex, findings: Findings) -> list[Statement]:
     return [] if scanner.too_long else statements
 
 
+def pieces(text: str) -> Iterator[tuple[str, int, int]]:
+    """Every piece of a text, also blanks and comments, as its kind, start and end; for editors.
+
+    The kinds are the groups of the scanner's regular expression; `other` is a character that begins no token.
+
+    Examples
+    --------
+    >>> list(pieces("x -- y"))
+    [('word', 0, 1), ('space', 1, 2), ('comment', 2, 6)]
+    """
+    for match in _TOKEN.finditer(text):
+        yield str(match.lastgroup), *match.span()
+
+
 def statement_ends(text: str) -> list[int]:
     """The offset after each semicolon that ends a statement: not of those in strings, quoted names and comments.
 

@@ -1,0 +1,1 @@
+"""What editors need: colours, completion, and what is wrong with a workbook while it is typed. Needs no Spark."""
