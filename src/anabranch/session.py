@@ -24,6 +24,11 @@ from anabranch.catalog import Catalog, Query, Stream
 from anabranch.errors import AnabranchError, DataError, Finding, InputWarning
 from anabranch.evaluation import Evaluation, evaluate
 from anabranch.evaluation.files import read_table
+from anabranch.explanation.case import Case
+from anabranch.explanation.contributions import SHOWN
+from anabranch.explanation.explain import explain, explainer_of
+from anabranch.explanation.explanation import Explanation
+from anabranch.explanation.identity import plain_answer
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
@@ -32,6 +37,7 @@ from anabranch.planning.prepared import Prepared
 from anabranch.plotting import plot
 from anabranch.runtime import estimates, execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.evidence import collect_rows
 from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.runs import Runs
 from anabranch.runtime.sinks.declared import declared_target
@@ -378,6 +384,37 @@ class Session:
         if isinstance(data, str) and self.catalog.stream(data) is not None:
             options["data"] = self.rows(data)
         return plot(self.run(name), **{"title": name, **options})
+
+    # ------------------------------------------------------------ explanations
+
+    def why(self, name: str, answer: Any, shown: int = SHOWN) -> Explanation:
+        """Explain the probability of an answer: which pieces of evidence moved it, and the most likely histories.
+
+        The rows that the answer depends on are read again. Each piece of evidence is left out, and the query is run
+        without it, in this process.
+
+        Parameters
+        ----------
+        name : str
+            The name of the query.
+        answer : Row, dict or Series
+            One of its answers, as Spark, pandas or Arrow give it.
+        shown : int
+            How many pieces of evidence are listed, those with the largest effects.
+
+        Example::
+
+            answer = s.run("coffee").orderBy("probability", ascending=False).first()
+            print(s.why("coffee", answer))
+        """
+        query, row = self.catalog.require_query(name), plain_answer(answer)
+        with self._workspace.errors_of(query.name):
+            make_ready(self.spark)
+            resolved = self._resolve([query], None)
+            (prepared,) = resolved.prepared
+            selections = explainer_of(prepared.bound.kind).selections(prepared.analysis, resolved.context.layouts, row)
+            case = Case.of(prepared, self.catalog, resolved.context, collect_rows(resolved, selections))
+            return explain(case, row, shown)
 
     # ------------------------------------------------------------ what happened to the rows
 

@@ -15,7 +15,7 @@ from anabranch.inference.model import write_hmm
 from anabranch.inference.stream import InferredKeys
 from anabranch.language.parser import parse
 from anabranch.planning.derived import layouts_of
-from anabranch.planning.estimates import Block, _answers
+from anabranch.planning.in_process import answers_in_process
 from anabranch.planning.planner import MOST_TOGETHER, Planner
 from anabranch.planning.prepared import with_job
 from anabranch.transport.finishing import finish_table
@@ -129,12 +129,12 @@ CREATE QUERY q1 AS MONITOR a FROM s AS a WHERE a.x > 2;
 )
 def test_relate_and_monitor_queries_share_a_pass(text: str, rows: dict[str, list], tmp_path: Path) -> None:
     group, context = planned(text, tmp_path)
-    block = Block((pa.table(rows),))
+    tables = [pa.table(rows)]
     _, shared = with_job(group, context)
     for number, prepared in enumerate(group):
         _, job = with_job([prepared], context)
-        expected, _ = _answers(job, block)
-        found, _ = _answers(shared, block, number)
+        expected, _ = answers_in_process(job, tables)
+        found, _ = answers_in_process(shared, tables, number)
         assert canonical(found) == canonical(expected) != []
 
 

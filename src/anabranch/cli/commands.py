@@ -17,6 +17,8 @@ COMMANDS = {
     "serve": "Write workbooks, run them and see their answers on a page; only this machine can open it.",
     "shell": "Type queries and see their answers; without a terminal, execute standard input.",
     "explain": "Show the class, the plan and the cost of each query.",
+    "why": "Explain the probability of an answer: what moved it, and the most likely histories.",
+    "why-not": "Explain why a query has no answers, or none of a key: where it fails, and the rows that are missing.",
     "check": "Parse, bind and analyse a workbook, and report every error.",
     "new": "Write a commented workbook from the columns of a file, and say what was guessed.",
     "replay": "Play an archive as a live stream by event time: to a folder, a Kafka topic or an MQTT topic.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -98,7 +98,8 @@ def command(
         )  # fmt: skip
         queries = runnable_queries(session, workbook, query)
         destination.check(queries)
-        destination = replace(destination, several=len(queries) > 1)
+        origin = {"workbook": os.path.abspath(workbook), "inputs": _absolute(input or [])}
+        destination = replace(destination, several=len(queries) > 1, origin=origin)
 
         def run(together: list[Query]) -> None:
             run_queries(session, together, destination, strict, report)
@@ -107,6 +108,12 @@ def command(
         report.error = str(errors[0]) if errors else None
     if errors or (report.has_warnings and not allow_empty):
         raise typer.Exit(FAILED)
+
+
+def _absolute(inputs: list[str]) -> list[str]:
+    """The inputs with absolute paths of those that are local."""
+    pairs = [argument.partition("=") for argument in inputs]
+    return [f"{name}={os.path.abspath(path) if os.path.exists(path) else path}" for name, _, path in pairs]
 
 
 def check_format(name: str) -> str:
@@ -142,6 +149,7 @@ class Destination:
     several : whether more than one query is run
     uses_targets : whether the answers of a query that declares a target (`TO ...`) go there instead
     plot : the file of a chart, or None
+    origin : the workbook and the inputs of the run, which are written next to the answers
     """
 
     output: str | None
@@ -150,6 +158,7 @@ class Destination:
     several: bool = False
     uses_targets: bool = True
     plot: Path | None = None
+    origin: Mapping[str, object] | None = None
 
     @property
     def folder(self) -> str | None:
@@ -218,7 +227,8 @@ class Destination:
             return rows.toArrow()
         if self.output == STANDARD_OUTPUT:
             return list(text_lines(rows, self.format, name if self.several else None))
-        write_whole(rows, os.path.join(self.output, name), self.format)
+        origin = None if self.origin is None else {**self.origin, "query": name}
+        write_whole(rows, os.path.join(self.output, name), self.format, origin)
         return None
 
     def _has_target(self, query: Query) -> bool:

@@ -122,7 +122,7 @@ class JointState:
                     for (values, partials, letter), weight in readings.items()
                     for value, p in before.items()
                 }
-            table = _table(outcomes, sets)
+            table = table_of(outcomes, sets)
             work += _require(len(readings) * max(map(len, table.values()), default=1), allowed - work)
             readings = _with_key(readings, table, axes.get(outcomes.key))
         steps = {(partials, letter) for _, partials, letter in readings}
@@ -213,7 +213,7 @@ def _with_key(readings: dict[_Reading, Weight], table: _Table, axis: int | None)
     return after
 
 
-def _table(outcomes: Outcomes, sets: Sets) -> _Table:
+def table_of(outcomes: Outcomes, sets: Sets) -> _Table:
     """The possible values of a key at an instant; all events of a CERTAIN key happen, so it has one entry."""
     letters = {code: sets.letter_of(signature) for code, signature in outcomes.signatures.items()}
     if outcomes.model == kernel.CERTAIN:

@@ -7,20 +7,18 @@ it; answers about them are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from anabranch.arrays import F64
 from anabranch.binding.words import count_of
 from anabranch.plan import Step
+from anabranch.planning.in_process import answers_in_process, packets_of
 from anabranch.text import size_text
-from anabranch.transport.finishing import Finishing, finish_table
 from anabranch.transport.job import Job
-from anabranch.transport.routing import Routed, route
+from anabranch.transport.routing import route
 from anabranch.transport.watermark import Clock
 
 #: A block is split into this many micro-batches, to see how large the state becomes.
@@ -122,7 +120,7 @@ def estimate(job: Job, live_job: Job | None, sample: Sample) -> Estimate:
     """Run a sample, and scale what it gives."""
     in_sample, state, held = 0, 0, 0
     for block in sample.blocks:
-        answers, n_bytes = _answers(job, block)
+        answers, n_bytes = answers_in_process(job, block.tables)
         in_sample += _n_counted(answers, block.start)
         held += n_bytes
         if live_job is not None:
@@ -135,33 +133,6 @@ def estimate(job: Job, live_job: Job | None, sample: Sample) -> Estimate:
         held=held / share if share else 0.0,
         sample=sample,
     )
-
-
-def _answers(job: Job, block: Block, query: int = 0) -> tuple[pa.Table, int]:
-    """The finished answers of a query about a block, and the size of the packets."""
-    routed = [route(table, stream, job, 1) for stream, table in enumerate(block.tables)]
-    packets = _packets(routed)
-    watermark = Clock(job.layouts).advance([part.newest for part in routed], ended=True)
-    outcome = job.operator().step(packets, watermark, ended=True)
-    return _finished(job.finishing(query).of_answers(), outcome.answers), sum(len(blob) for _, blob in packets)
-
-
-def _packets(routed: Sequence[Routed]) -> list[tuple[int, bytes]]:
-    return [(stream, blob) for stream, part in enumerate(routed) for _, blob in part.packets]
-
-
-def _finished(rules: Finishing, answers: pa.Table) -> pa.Table:
-    """The result of operators; pairs are formed in one block."""
-    if rules.pairing is None:
-        return finish_table(rules, answers)
-    answers = finish_table(replace(rules, pairing=None, columns=None, calibration=None), answers)
-    members = []
-    for number, side in enumerate(rules.pairing.sides):
-        rows = answers.filter(pc.equal(answers["stream"], side.stream))
-        constants = [pa.repeat(pa.scalar(value, pa.int32()), rows.num_rows) for value in (0, number)]
-        names = ["block", "side", *rows.column_names]
-        members.append(pa.table([*constants, *rows.columns], names=names))
-    return rules.pairing.decide(pa.concat_tables(members))
 
 
 def _n_counted(answers: pa.Table, start: float | None) -> int:
@@ -186,7 +157,7 @@ def _state_size(job: Job, block: Block) -> int:
         parts = [_part(table, number) for table in block.tables]
         routed = [route(part, stream, job, 1) for stream, part in enumerate(parts)]
         watermark = clock.advance([part.newest for part in routed])
-        operator.step(_packets(routed), watermark, ended=False)
+        operator.step(packets_of(routed), watermark, ended=False)
         saved = operator.save()
         largest = max(largest, len(saved))
         # State is opened again in every micro-batch, as in a stream.

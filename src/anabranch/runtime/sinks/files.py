@@ -7,8 +7,10 @@ its own file, so no answer is lost or duplicated. Folders with files of others a
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -33,8 +35,8 @@ from anabranch.runtime.streaming import Answers
 
 #: The file with the id of the checkpoint that an output folder belongs to.
 _OWNER = "_checkpoint"
-#: The file that marks the answers of a batch run.
-_WHOLE = "_anabranch"
+#: The file that marks the answers of a batch run. It may say where they came from, as JSON.
+MARK = "_anabranch"
 _STAGING = "_staging"
 
 
@@ -48,12 +50,17 @@ def check_replaceable(folder: str) -> None:
         return
     if (target / _OWNER).exists():
         raise DataError(f"{folder} holds the answers of a stream; use another output folder")
-    if _has_files(target) and not (target / _WHOLE).exists():
+    if _has_files(target) and not (target / MARK).exists():
         raise DataError(f"{folder} holds files that are not answers; use another output folder")
 
 
-def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
-    """Write the answers of a batch run to a folder; replaces those of an earlier batch run, and nothing else."""
+def write_whole(
+    frame: DataFrame, folder: str, file_format: str, origin: Mapping[str, object] | None = None
+) -> None:
+    """Write the answers of a batch run to a folder; replaces those of an earlier batch run, and nothing else.
+
+    `origin` says where they came from, for `anabranch why`: workbook, query and inputs.
+    """
     check_replaceable(folder)
     target = _local(folder)
     if target is None:
@@ -62,7 +69,7 @@ def write_whole(frame: DataFrame, folder: str, file_format: str) -> None:
     staging = target.parent / _STAGING / target.name
     shutil.rmtree(staging, ignore_errors=True)
     _save(frame, file_format, str(staging / "new"))
-    (staging / "new" / _WHOLE).touch()
+    (staging / "new" / MARK).write_text("" if origin is None else json.dumps(origin) + "\n", encoding="utf-8")
     if target.exists():
         os.rename(target, staging / "old")
     os.rename(staging / "new", target)

@@ -1,0 +1,69 @@
+"""Finds an answer among others: answers of files have other types than those of a run, but the same values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, tzinfo
+from typing import Any
+
+from anabranch.errors import AnabranchError
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of answers are equal: numbers nearly, times as instants, structs and lists by their parts."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if one is None or other is None:
+        return one is other
+    numbers = [_number(value) for value in (one, other)]
+    if None not in numbers:
+        return math.isclose(numbers[0], numbers[1], rel_tol=1e-9, abs_tol=1e-9)  # type: ignore[arg-type]
+    return _text(one) == _text(other)
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _text(value: Any) -> str:
+    """A value as text; timestamps are in UTC, whether they have a zone or not."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return str(value)
+    if isinstance(value, datetime):
+        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return aware.isoformat()
+    return datetime(value.year, value.month, value.day, tzinfo=UTC).isoformat() if isinstance(value, date) else str(value)
+
+
+def find(rows: Iterable[Mapping[str, Any]], identity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rows that have these values."""
+    return [row for row in rows if all(same(row.get(name), value) for name, value in identity.items())]
+
+
+def plain_answer(answer: Any) -> dict[str, Any]:
+    """An answer as a dict: a row of Spark or pandas, or a mapping. Times get a zone."""
+    if hasattr(answer, "asDict"):
+        # Spark gives times without a zone, in that of this process.
+        return {name: _in_utc(value, None) for name, value in answer.asDict(recursive=True).items()}
+    if hasattr(answer, "to_dict"):
+        answer = answer.to_dict()
+    if not isinstance(answer, Mapping):
+        raise AnabranchError(f"an answer is a row or a dict, not a {type(answer).__name__}")
+    return {name: _in_utc(value, UTC) for name, value in answer.items()}
+
+
+def _in_utc(value: Any, zone: tzinfo | None) -> Any:
+    """A value whose times are in UTC; those without a zone are in `zone`, or in that of this process."""
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=zone) if value.tzinfo is None and zone is not None else value).astimezone(UTC)
+    if isinstance(value, Mapping):
+        return {name: _in_utc(part, zone) for name, part in value.items()}
+    if isinstance(value, list | tuple) or type(value).__name__ == "ndarray":
+        return [_in_utc(part, zone) for part in value]
+    return value

@@ -1,0 +1,45 @@
+"""Runs a job in this process, in one bucket, with the operators and the finishing rules of a run over an archive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anabranch.transport.finishing import Finishing, finish_table
+from anabranch.transport.job import Job
+from anabranch.transport.routing import Routed, route
+from anabranch.transport.watermark import Clock
+
+
+def answers_in_process(job: Job, tables: Sequence[pa.Table], query: int = 0) -> tuple[pa.Table, int]:
+    """The answers of a query about some rows, one table per stream, and the size of the packets.
+
+    Rows of several answers (PER) that are made after the operators are not made.
+    """
+    routed = [route(table, stream, job, 1) for stream, table in enumerate(tables)]
+    packets = packets_of(routed)
+    watermark = Clock(job.layouts).advance([part.newest for part in routed], ended=True)
+    outcome = job.operator().step(packets, watermark, ended=True)
+    return _finished(job.finishing(query).of_answers(), outcome.answers), sum(len(blob) for _, blob in packets)
+
+
+def packets_of(routed: Sequence[Routed]) -> list[tuple[int, bytes]]:
+    """The packets of all streams."""
+    return [(stream, blob) for stream, part in enumerate(routed) for _, blob in part.packets]
+
+
+def _finished(rules: Finishing, answers: pa.Table) -> pa.Table:
+    """The result of operators; pairs are formed in one block."""
+    if rules.pairing is None:
+        return finish_table(rules, answers)
+    answers = finish_table(replace(rules, pairing=None, columns=None, calibration=None), answers)
+    members = []
+    for number, side in enumerate(rules.pairing.sides):
+        rows = answers.filter(pc.equal(answers["stream"], side.stream))
+        constants = [pa.repeat(pa.scalar(value, pa.int32()), rows.num_rows) for value in (0, number)]
+        names = ["block", "side", *rows.column_names]
+        members.append(pa.table([*constants, *rows.columns], names=names))
+    return rules.pairing.decide(pa.concat_tables(members))
