@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.servers.ports import wait_for
 
 #: Without them, Chromium looks for hosts that a closed network does not have.
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync",
@@ -27,16 +28,15 @@ _LONG_MS = 180_000
 def served(folder: Path, *arguments: str) -> Iterator[str]:
     """The address, with its token, of a server that runs in a folder until the block ends."""
     command = [sys.executable, "-m", "anabranch", "serve", *arguments, "--port", "0", "--master", "local[2]"]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.match(r"open (http://127\.0\.0\.1:\d+/\?token=[\w-]+); Ctrl-C ends the server", line)
-        assert found, line + process.stderr.read()
-        yield found[1]
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(60)
+    log = folder / "serve.log"
+    with log.open("w") as stderr, subprocess.Popen(command, cwd=folder, stderr=stderr) as process:
+        try:
+            wait_for(lambda: "\n" in log.read_text() or process.poll() is not None, "starting the server")
+            found = re.match(r"open (http://127\.0\.0\.1:\d+/\?token=[\w-]+); Ctrl-C ends the server", log.read_text())
+            assert found, log.read_text()
+            yield found[1]
+        finally:
+            process.send_signal(signal.SIGINT)
 
 
 @dataclass

@@ -31,12 +31,15 @@ _VEGA = "window.vegaEmbed = vegaEmbed;"
 
 
 class Workshop:
-    """What the page works on: the workbook, its runs, the examples, and the folders of a running stream."""
+    """What the page works on: the workbook, its runs, the examples, and the folders of a running stream.
+
+    `opened` is the workbook that is shown: that of the user (`own`), or an example.
+    """
 
     def __init__(
         self, opened: Opened, runs: Runs, gallery: Gallery, checkpoint: Path | None, output: Path | None
     ) -> None:
-        self.opened = opened
+        self.opened = self.own = opened
         self.runs = runs
         self.gallery = gallery
         self.checkpoint = checkpoint
@@ -48,6 +51,7 @@ class Workshop:
         """What the page needs when it is loaded."""
         return {
             "workbook": self.opened.document(),
+            "own": self.own.title,
             "examples": [example.document() for example in EXAMPLES.values()],
             "words": _vocabulary(),
             "run": self.runs.last.document() if self.runs.last else None,
@@ -66,7 +70,12 @@ class Workshop:
 
     def save(self, body: dict[str, Any]) -> dict[str, Any]:
         """Write the text to the file of the workbook."""
-        self.opened = self.opened.saved(_text(body, "text"))
+        self.opened = self.own = self.opened.saved(_text(body, "text"))
+        return self.opened.document()
+
+    def open_own(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Show the workbook with which the server was started, instead of an example."""
+        self.opened = self.own
         return self.opened.document()
 
     def open_example(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -119,6 +128,7 @@ def make_app(workshop: Workshop) -> Starlette:
         "complete": workshop.complete,
         "save": workshop.save,
         "example": workshop.open_example,
+        "own": workshop.open_own,
         "run": workshop.run,
         "cancel": workshop.cancel,
         "progress": workshop.progress,

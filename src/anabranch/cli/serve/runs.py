@@ -130,7 +130,9 @@ class Answers:
                 "true": history.true,
                 "probability": history.probability,
                 "note": history.note,
-                "moments": [[_time(moment.t), moment.subject, moment.event] for _, moment in runs_of(history.moments)],
+                "moments": [
+                    [_times(moment.t, last), moment.subject, moment.event] for last, moment in runs_of(history.moments)
+                ],
             }
             for history in found.histories
         ]
@@ -149,6 +151,10 @@ class Answers:
 
 def _time(t: Any) -> str:
     return "" if t is None else literal(t)
+
+
+def _times(first: Any, last: Any) -> str:
+    return _time(first) if first == last else f"{_time(first)} to {_time(last)}"
 
 
 def _qualities(table: pa.Table, truth: Truth) -> dict[str, Any]:
@@ -276,5 +282,7 @@ class Runs:
             doubts = session.absent_values(run.query)
         shown = table.slice(0, MOST_ANSWERS)
         is_cut = table.num_rows > MOST_ANSWERS
-        return Answers(run.query, session, shown, session.counts(run.query), doubts, is_cut, self._truth)
+        # The examples are about other events than the workbook of the user.
+        truth = self._truth if opened.can_be_saved else None
+        return Answers(run.query, session, shown, session.counts(run.query), doubts, is_cut, truth)
 

@@ -2,6 +2,10 @@
 import { call } from "./api.js";
 import { element, number, plural, probabilityText } from "./elements.js";
 
+// Pixels for the padding of the view, the padding of a chart and its labels.
+const MARGINS = 190;
+const LEAST_WIDTH = 180;
+
 const view = (name) => document.getElementById(name);
 
 export class AnswersView {
@@ -66,7 +70,7 @@ export class AnswersView {
     const more = element("button", { type: "button", onclick: () => next() }, "Show more");
     const count = () => {
       shown.textContent = `${number(body.rows.length)} of ${number(page.total)} shown`;
-      more.hidden = body.rows.length >= page.total;
+      more.parentElement.hidden = body.rows.length >= page.total;
     };
     const next = async () => {
       this.append(body, await call("rows", { run, threshold: this.threshold, by, first: body.rows.length }));
@@ -82,12 +86,12 @@ export class AnswersView {
   headings(columns) {
     const cells = columns.map((name) => {
       if (name !== "probability") return element("th", { scope: "col" }, name);
-      const text = this.byProbability ? "probability, highest first" : "probability";
       const sort = () => {
         this.byProbability = !this.byProbability;
         this.fill();
       };
-      return element("th", { scope: "col" }, element("button", { type: "button", onclick: sort }, text));
+      const order = this.byProbability ? "descending" : "none";
+      return element("th", { scope: "col", "aria-sort": order }, element("button", { type: "button", onclick: sort }, name));
     });
     return element("tr", {}, ...cells, ...(this.onWhy ? [element("th", { scope: "col" }, "")] : []));
   }
@@ -124,7 +128,7 @@ export class AnswersView {
       const theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
       const figure = element("div", { role: "img", "aria-label": `Chart of the answers of ${this.run.query}` });
       place.replaceChildren(figure);
-      const embedded = await window.vegaEmbed(figure, specification, {
+      const embedded = await window.vegaEmbed(figure, fitted(specification, place.clientWidth - MARGINS), {
         config: configs[theme], renderer: "svg", ast: true, actions: false, tooltip: { theme },
       });
       this.chart = embedded.view;
@@ -133,6 +137,16 @@ export class AnswersView {
       place.replaceChildren(element("p", { class: "failed" }, error.message));
     }
   }
+}
+
+// Charts have a fixed width, which may be more than there is.
+function fitted(value, most) {
+  if (Array.isArray(value)) return value.map((each) => fitted(each, most));
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [
+    name, name === "data" || name === "datasets" ? inner
+      : name === "width" && inner > most ? Math.max(most, LEAST_WIDTH) : fitted(inner, most),
+  ]));
 }
 
 function bar(p) {

@@ -151,15 +151,17 @@ function cards(examples, opened) {
   ));
 }
 
-async function openExample(example) {
+async function open(name, body = {}) {
   if (editor.text !== saved && !confirm("The workbook has changes that are not saved. Discard them?")) return;
   view("examples").close();
-  const workbook = await call("example", { name: example.name });
-  wanted = workbook.query;
+  const workbook = await call(name, body);
+  wanted = workbook.query ?? "";
   show(workbook);
   await check();
-  await run();
+  if (workbook.query) await run();
 }
+
+const openExample = ({ name }) => open("example", { name });
 
 // ---------------------------------------------------------------- tabs
 
@@ -205,7 +207,9 @@ const start = guarded(async () => {
     element("p", { class: "hint" }, "Run a query to see its answers here, each with the probability that it is true. Or start with an example:"),
     element("div", { class: "cards" }, ...cards(state.examples, openExample)),
   );
+  view("own").textContent = `Back to ${state.own}`;
   show(state.workbook);
+  view("own").addEventListener("click", guarded(() => open("own")));
   view("run").addEventListener("click", run);
   view("cancel").addEventListener("click", guarded(() => call("cancel")));
   view("save").addEventListener("click", save);
