@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.servers.ports import wait_for
 
 #: Without them, Chromium looks for hosts that a closed network does not have.

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.serve.browser import Seen, chromium, opened, served
 
 from anabranch import Session
 from anabranch.cli.examples import examples_folder
 from anabranch.cli.serve.gallery import EXAMPLES
+from tests.serve.browser import Seen, chromium, opened, served
 
 pytestmark = pytest.mark.spark
 
@@ -94,7 +94,9 @@ def _serious(page: Any) -> list[str]:
     from axe_playwright_python.sync_playwright import Axe
 
     violations = Axe().run(page).response["violations"]
-    return [f"{each['id']}: {each['nodes'][0]['html']}" for each in violations if each["impact"] in ("serious", "critical")]
+    return [
+        f"{each['id']}: {each['nodes'][0]['html']}" for each in violations if each["impact"] in ("serious", "critical")
+    ]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

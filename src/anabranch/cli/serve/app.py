@@ -139,9 +139,7 @@ def make_app(workshop: Workshop) -> Starlette:
         "live": workshop.live,
         "state": lambda body: workshop.state(),
     }
-    calls = [
-        Route(f"/api/{name}", partial(_answer, handler), methods=["POST"]) for name, handler in handlers.items()
-    ]
+    calls = [Route(f"/api/{name}", partial(_answer, handler), methods=["POST"]) for name, handler in handlers.items()]
     return Starlette(routes=[Route("/", partial(_file, "index.html")), Route("/page/{name}", _named_file), *calls])
 
 

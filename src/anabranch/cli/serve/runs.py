@@ -285,4 +285,3 @@ class Runs:
         # The examples are about other events than the workbook of the user.
         truth = self._truth if opened.can_be_saved else None
         return Answers(run.query, session, shown, session.counts(run.query), doubts, is_cut, truth)
-

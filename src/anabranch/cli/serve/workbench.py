@@ -54,7 +54,9 @@ class Opened:
         if not self.can_be_saved:
             raise AnabranchError("this workbook is not a file; copy its text into one")
         if read_workbook(str(self.file)) != self.text:
-            raise AnabranchError(f"{self.file.name} has changed on disk since it was opened; copy your text, and reload")
+            raise AnabranchError(
+                f"{self.file.name} has changed on disk since it was opened; copy your text, and reload"
+            )
         self.file.write_text(text, encoding="utf-8", newline="")
         return replace(self, text=text)
 
