@@ -92,9 +92,17 @@ def command(
         raise typer.BadParameter(f"--bins is at least 1, not {bins}")
     near = duration("--tolerance", tolerance)
     tables = read_table(answers), read_table(truth)
-    limits = {"tolerance": near, "gap": near if gap is None else duration("--gap", gap)}
+    longest = near if gap is None else duration("--gap", gap)
     result = evaluate(
-        *tables, **limits, by=by, time=time, probability=probability, label=label, where=where or (), bins=bins
+        *tables,
+        tolerance=near,
+        gap=longest,
+        by=by,
+        time=time,
+        probability=probability,
+        label=label,
+        where=where or (),
+        bins=bins,
     )
     print_evaluation(result)
     if result.left_out:

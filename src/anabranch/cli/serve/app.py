@@ -144,17 +144,17 @@ def make_app(workshop: Workshop) -> Starlette:
 
 
 async def _answer(handler: Callable[[dict[str, Any]], dict[str, Any]], request: Request) -> Response:
-    """Answer a call with JSON; an error of the user is one line."""
+    """Answer a call with JSON; an error of the user is one line, which the page shows."""
     try:
         body = await request.json()
     except ValueError:
-        return JSONResponse({"error": "the body is not JSON"}, 400)
+        return JSONResponse({"refused": "the body is not JSON"}, 400)
     if not isinstance(body, dict):
-        return JSONResponse({"error": "the body is not an object"}, 400)
+        return JSONResponse({"refused": "the body is not an object"}, 400)
     try:
         return JSONResponse(await run_in_threadpool(handler, body))
     except AnabranchError as error:
-        return JSONResponse({"error": str(error)}, 422)
+        return JSONResponse({"refused": str(error)})
 
 
 async def _named_file(request: Request) -> Response:

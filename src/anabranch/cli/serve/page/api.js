@@ -10,6 +10,6 @@ export async function call(name, body = {}) {
   }
   if (!response.headers.get("content-type")?.startsWith("application/json")) throw new Error(await response.text());
   const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
+  if (answer.refused !== undefined) throw new Error(answer.refused);
   return answer;
 }
