@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from tests.cli.command import Command, Outcome
 from tests.runtime.office import query, stream, write_csv
 
-from anabranch.cli.shell.background import Background, Cancelled, warm_up
+from anabranch.cli.background import Background, Cancelled, warm_up
 from anabranch.cli.shell.completion import ShellCompleter
 from anabranch.cli.shell.prompt import CONTINUATION, PROMPT, open_history
 from anabranch.cli.shell.statements import Part, is_complete, parts_of
@@ -244,7 +244,7 @@ def test_ctrl_c_cancels_the_query_and_the_next_one_runs(spark: SparkSession, bac
 
 def test_ctrl_c_cancels_a_query_that_waits_for_the_start_of_spark(spark: SparkSession, background: Background) -> None:
     started, ran = threading.Event(), []
-    background._submit(started.wait)
+    background.submit(started.wait)
     interrupt_after(0.5)
     with pytest.raises(Cancelled):
         background.run(lambda: ran.append("cancelled"))

@@ -14,6 +14,7 @@ COMMANDS = {
     "stream": "Run the queries of a workbook on live inputs; a restarted stream resumes from its checkpoint.",
     "status": "Show what the streams of a checkpoint folder do: watermark, rows, rates and state.",
     "state": "Show what the streams of a checkpoint folder keep, or what they keep about a key.",
+    "serve": "Write workbooks, run them and see their answers on a page; only this machine can open it.",
     "shell": "Type queries and see their answers; without a terminal, execute standard input.",
     "explain": "Show the class, the plan and the cost of each query.",
     "why": "Explain the probability of an answer: what moved it, and the most likely histories.",

@@ -90,11 +90,19 @@ def command(
         check_chart_file(plot, "--plot")
     if bins < 1:
         raise typer.BadParameter(f"--bins is at least 1, not {bins}")
-    near = _duration("--tolerance", tolerance)
+    near = duration("--tolerance", tolerance)
     tables = read_table(answers), read_table(truth)
-    limits = {"tolerance": near, "gap": near if gap is None else _duration("--gap", gap)}
+    longest = near if gap is None else duration("--gap", gap)
     result = evaluate(
-        *tables, **limits, by=by, time=time, probability=probability, label=label, where=where or (), bins=bins
+        *tables,
+        tolerance=near,
+        gap=longest,
+        by=by,
+        time=time,
+        probability=probability,
+        label=label,
+        where=where or (),
+        bins=bins,
     )
     print_evaluation(result)
     if result.left_out:
@@ -130,7 +138,7 @@ def _learn(result: Evaluation, path: Path) -> None:
     say(f"written to {path}; next: CALIBRATED BY '{path}', relative to the workbook")
 
 
-def _duration(option: str, text: str) -> float:
+def duration(option: str, text: str) -> float:
     """A duration as in the language: a number, or a number and a unit."""
     amount, _, unit = text.strip().partition(" ")
     factor = SECONDS_OF.get(unit.strip().upper().removesuffix("S") or "SECOND")

@@ -24,8 +24,13 @@ def command(
     """Copy the example workbooks, with their data, into a new folder."""
     if folder.exists():
         raise AnabranchError(f"{folder} exists already; name another folder, or remove it first")
-    source = next((path for path in _FOLDERS if path.is_dir()), None)
-    if source is None:
-        raise AnabranchError("this installation has no examples; install the wheel again")
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(examples_folder(), folder, ignore=shutil.ignore_patterns("__pycache__"))
     say(f"copied the examples to {folder}; try: anabranch run {folder / 'coffee.abq'}")
+
+
+def examples_folder() -> Path:
+    """The folder of the examples in this installation."""
+    folder = next((path for path in _FOLDERS if path.is_dir()), None)
+    if folder is None:
+        raise AnabranchError("this installation has no examples; install the wheel again")
+    return folder

@@ -171,6 +171,7 @@ def evaluate(
     label: str | None = None,
     where: Sequence[str] = (),
     bins: int = 10,
+    thresholds: Sequence[float] = THRESHOLDS,
 ) -> Evaluation:
     """Compare answers of any kind of query with the events that really happened.
 
@@ -200,6 +201,8 @@ def evaluate(
         selects the matches in which y is missing.
     bins : int
         The number of bins of equal width from 0 to 1.
+    thresholds : sequence of float
+        Where precision and recall are computed.
 
     Raises
     ------
@@ -229,7 +232,7 @@ def evaluate(
         left_out=answers.num_rows - len(true),
         scores=scores(pairs.probabilities, true, bins, clusters),
         bins=tuple(bins_of(pairs.probabilities, true, bins)),
-        qualities=tuple(episode_qualities(*judged, THRESHOLDS, tolerance, gap)),
+        qualities=tuple(episode_qualities(*judged, thresholds, tolerance, gap)),
         best=max(candidates, key=lambda quality: quality.f1),
         worst=tuple(_worst(pairs, true, bins)),
         probabilities=pairs.probabilities,

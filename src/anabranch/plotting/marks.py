@@ -49,7 +49,8 @@ def time_axis(field: str, times: Sequence[Any], **options: Any) -> Any:
     The title has the date if it is the same for all times; otherwise it is on the axis, at midnight.
     """
     if not is_clock(times):
-        axis = alt.Axis(tickCount=10)
+        whole = all(isinstance(time, int) for time in times if time is not None)
+        axis = alt.Axis(tickCount=10, **({"tickMinStep": 1} if whole else {}))
         return alt.X(f"{field}:Q", title="time", axis=axis, scale=alt.Scale(zero=False, nice=False, **options))
     instants = [found for found in map(instant, times) if found is not None]
     days = {datetime.fromtimestamp(found / 1000, UTC).date() for found in (min(instants), max(instants))}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from anabranch.catalog import Query, Relation, Stream
+from anabranch.cli.background import Background, Cancelled
 from anabranch.cli.messages import say
 from anabranch.cli.run import TABLE, run_queries
-from anabranch.cli.shell.background import Background, Cancelled
 from anabranch.cli.shell.commands import Leave, run_command
 from anabranch.cli.shell.statements import Part, is_command, is_complete, parts_of
 from anabranch.cli.summary import RunSummary

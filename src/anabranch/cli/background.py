@@ -38,7 +38,7 @@ class Background:
 
     def start_spark(self) -> None:
         """Start Spark and its Python workers while the user types. The first query reports an error."""
-        self._submit(lambda: warm_up(self._session))
+        self.submit(lambda: warm_up(self._session))
 
     def run(self, task: Callable[[], Any], meanwhile: Callable[[], None] | None = None) -> None:
         """Run a task and wait for it; Ctrl-C cancels it. `meanwhile` is called again and again until it ends.
@@ -48,16 +48,17 @@ class Background:
         Cancelled
             After Ctrl-C, when the task has ended.
         """
-        future = self._submit(task)
+        future = self.submit(task)
         try:
             while meanwhile is not None and not wait([future], _CALL_EVERY_SECONDS).done:
                 meanwhile()
             future.result()
         except KeyboardInterrupt:
-            self._cancel(future)
+            self.cancel(future)
             raise Cancelled("cancelled") from None
 
-    def _submit(self, task: Callable[[], Any]) -> Future[None]:
+    def submit(self, task: Callable[[], Any]) -> Future[None]:
+        """Run a task after those before it; the future says when it has ended."""
         future: Future[None] = Future()
         self._tasks.put((future, task))
         return future
@@ -74,7 +75,7 @@ class Background:
             else:
                 future.set_result(None)
 
-    def _cancel(self, future: Future[None]) -> None:
+    def cancel(self, future: Future[None]) -> None:
         """Cancel a task, and wait until it has ended. Only a task that waits for Spark's start does not run yet."""
         while not future.cancel() and not future.done():
             self._session.spark.interruptAll()

@@ -1,0 +1,250 @@
+"""The page in a real browser, with a real server and Spark.
+
+With ANABRANCH_SCREENSHOTS, pictures of the views are written to that folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from anabranch import Session
+from anabranch.cli.examples import examples_folder
+from anabranch.cli.serve.gallery import EXAMPLES
+from tests.serve.browser import Seen, chromium, opened, served
+
+pytestmark = pytest.mark.spark
+
+HOSTILE = "<img src=x onerror=\"document.title='hacked'\">"
+
+WORKBOOK = """\
+CREATE STREAM door KEY (id STRING) VALUE (side STRING) TIME t INTEGER MODEL INDEPENDENT FROM 'door.csv';
+CREATE QUERY passed AS PATTERN door(x, 'in') THEN door(x, 'out') GROUP BY x;
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("serve")
+    (folder / "door.abq").write_text(WORKBOOK)
+    rows = ["id,side,t,p", *(f'"{key}",{side},{t},{p}' for key in ("ana", HOSTILE.replace('"', '""'))
+            for side, t, p in (("in", 1, 0.9), ("out", 2, 0.4), ("in", 3, 0.5), ("out", 4, 0.7)))]  # fmt: skip
+    (folder / "door.csv").write_text("\n".join(rows) + "\n")
+    (folder / "truth.csv").write_text("x,t\nana,4\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with served(folder, "door.abq", "--truth", "truth.csv") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def seen() -> Iterator[Seen]:
+    """What the page did; nothing that it should not do."""
+    seen = Seen()
+    yield seen
+    assert seen.console == []
+    assert seen.foreign == []
+
+
+@pytest.fixture
+def page(browser: Any, address: str, seen: Seen) -> Iterator[Any]:
+    with opened(browser, address, seen) as page:
+        page.wait_for_selector("#run:enabled")
+        if page.text_content("#title") != "door.abq":
+            page.click("#show-examples")
+            page.click("#own")
+            page.wait_for_selector("#title:text('door.abq')")
+        yield page
+
+
+def _write(page: Any, text: str) -> None:
+    """Replace the text of the editor, as a user who pastes."""
+    page.click(".cm-content")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(text)
+
+
+def _run(page: Any) -> None:
+    page.click("#run:enabled")
+    page.wait_for_selector("#running", state="visible")
+    page.wait_for_selector("#running", state="hidden")
+
+
+def _picture(page: Any, name: str) -> None:
+    if folder := os.environ.get("ANABRANCH_SCREENSHOTS"):
+        page.screenshot(path=f"{folder}/{name}.png")
+
+
+def _serious(page: Any) -> list[str]:
+    """The findings of Axe that are serious or critical."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    violations = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {each['nodes'][0]['html']}" for each in violations if each["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_of_each_kind_runs_with_one_click(page: Any, name: str) -> None:
+    example = EXAMPLES[name]
+    page.click("#show-examples")
+    page.click(f"#examples .card:has-text('{example.question}')")
+    page.wait_for_selector("#view-answers tbody tr")
+    assert page.text_content("#summary-text strong").split()[0] != "0"
+    _picture(page, f"answers-{name}")
+    assert _serious(page) == []
+    page.click("#tab-chart")
+    page.wait_for_selector("#view-chart svg .mark-symbol, #view-chart svg .mark-rect, #view-chart svg .mark-rule")
+    _picture(page, f"chart-{name}")
+    page.click("#tab-plan")
+    assert example.query in page.text_content("#view-plan")
+    page.click("#tab-answers")
+    page.click("#view-answers tbody tr:first-child button")
+    page.wait_for_selector("#why-content .answer")
+    page.wait_for_selector("#why-content .history")
+    _picture(page, f"why-{name}")
+    assert _serious(page) == []
+
+
+def test_errors_are_shown_below_their_line_while_typing(page: Any) -> None:
+    _write(page, WORKBOOK.replace("THEN door", "THEN dor"))
+    page.wait_for_selector(".finding")
+    assert "did you mean 'door'?" in page.text_content(".finding")
+    assert page.is_disabled("#run")
+    assert page.text_content("#checked").startswith("1 error")
+    _picture(page, "error")
+    assert _serious(page) == []
+    _write(page, WORKBOOK)
+    page.wait_for_selector("#run:enabled")
+    assert page.query_selector(".finding") is None
+
+
+def test_words_are_completed(page: Any) -> None:
+    _write(page, WORKBOOK + "CREATE QUERY more AS PATTERN doo")
+    page.keyboard.press("Control+Space")
+    page.wait_for_selector(".cm-tooltip-autocomplete li:has-text('door')")
+    _picture(page, "completion")
+    page.keyboard.press("Enter")
+    assert page.text_content(".cm-content").endswith("PATTERN door")
+
+
+def test_a_path_outside_of_the_folder_is_an_error(page: Any) -> None:
+    _write(page, WORKBOOK.replace("door.csv", "../door.csv"))
+    page.wait_for_selector(".finding")
+    assert "not in the folder" in page.text_content(".finding")
+
+
+def test_answers_are_text_and_the_threshold_hides_some(page: Any) -> None:
+    _run(page)
+    page.wait_for_selector("#view-answers tbody tr")
+    assert page.locator("#view-answers tbody tr").count() == 4
+    assert HOSTILE in page.locator("#view-answers tbody").inner_text()
+    assert page.query_selector("#view-answers img") is None
+    assert "precision" in page.text_content("#remaining")
+    page.fill("#threshold", "60")
+    page.wait_for_function("document.querySelectorAll('#view-answers tbody tr').length < 4")
+    shown = page.locator("#view-answers tbody tr").count()
+    assert f"{shown} of 4 answers" in page.text_content("#remaining")
+    page.click("#view-answers th button")
+    page.wait_for_selector("th[aria-sort=descending]")
+
+
+def test_a_failed_run_and_a_cancelled_run_say_so(page: Any) -> None:
+    _write(page, WORKBOOK.replace("door.csv", "missing.csv"))
+    page.wait_for_timeout(600)
+    _run(page)
+    page.wait_for_selector("#view-answers .failed")
+    assert "missing.csv" in page.text_content("#view-answers")
+    _write(page, WORKBOOK)
+    page.wait_for_timeout(600)
+    page.click("#run:enabled")
+    page.click("#cancel")
+    page.wait_for_selector("#running", state="hidden")
+    assert "was cancelled" in page.text_content("#view-answers")
+
+
+def test_a_workbook_is_saved(page: Any, folder: Path) -> None:
+    changed = WORKBOOK + "-- a remark\n"
+    _write(page, changed)
+    page.wait_for_selector("#title.changed")
+    page.keyboard.press("Control+s")
+    page.wait_for_selector("#title:not(.changed)")
+    assert (folder / "door.abq").read_text() == changed
+    _write(page, WORKBOOK)
+    page.click("#save")
+    page.wait_for_selector("#title:not(.changed)")
+
+
+def test_the_keyboard_is_enough(page: Any) -> None:
+    for _ in range(12):
+        if page.evaluate("document.activeElement.id") == "show-examples":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#examples[open]")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#examples", state="hidden")
+    page.focus(".cm-content")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#view-answers tbody tr")
+    page.focus("#tab-answers")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-plan"
+    assert page.is_visible("#view-plan")
+    page.focus(".cm-content")
+    page.keyboard.press("Tab")
+    assert not page.evaluate("document.activeElement.classList.contains('cm-content')"), "Tab leaves the editor"
+
+
+@pytest.mark.parametrize(
+    "options", [{"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 800}}], ids=["dark", "narrow"]
+)
+def test_dark_and_narrow(browser: Any, address: str, seen: Seen, options: dict[str, Any]) -> None:
+    with opened(browser, address, seen, **options) as page:
+        _run(page)
+        page.wait_for_selector("#view-answers tbody tr")
+        name = "dark" if "color_scheme" in options else "narrow"
+        _picture(page, name)
+        assert _serious(page) == []
+        page.click("#tab-chart")
+        page.wait_for_selector("#view-chart svg")
+        _picture(page, f"{name}-chart")
+        width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1], "the page does not scroll sideways"
+
+
+def test_the_live_view_shows_a_stream(browser: Any, seen: Seen, spark: SparkSession, tmp_path: Path) -> None:
+    session = Session(spark)
+    session.execute_file(str(examples_folder() / "coffee.abq"))
+    checkpoint, output = str(tmp_path / "checkpoint" / "coffee"), str(tmp_path / "out" / "coffee")
+    session.start("coffee", checkpoint, output, trigger={"availableNow": True}).awaitTermination()
+    session.end_input(checkpoint)
+    session.start("coffee", checkpoint, output, trigger={"availableNow": True}).awaitTermination()
+    with (
+        served(tmp_path, "--checkpoint", "checkpoint", "--output", "out") as address,
+        opened(browser, address, seen) as page,
+    ):
+        page.wait_for_selector("#view-live .stream")
+        text = page.inner_text("#view-live")
+        assert "coffee" in text
+        assert "does not run" in text
+        assert "24" in text, "the rows that were read"
+        page.wait_for_selector("#view-live tbody tr")
+        _picture(page, "live")
+        assert _serious(page) == []
