@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
@@ -96,7 +97,7 @@ def followers() -> Mapping[str, frozenset[str]]:
     >>> sorted(followers()["AT"])
     ['LEAST', 'MOST']
     """
-    states: dict[int, dict[str, tuple[type, int]]] = _lark().parser.parser._parse_table.states
+    states: dict[int, dict[str, tuple[Any, int]]] = _lark().parser.parser._parse_table.states
     after: dict[str, set[str]] = {}
     for row in states.values():
         for terminal, (action, target) in row.items():

@@ -12,8 +12,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from anabranch.catalog import Query, title_of
-from anabranch.cli.run import first_answers
 from anabranch.cli.background import Background
+from anabranch.cli.run import first_answers
 from anabranch.cli.shell.statements import Part, parts_of
 from anabranch.cli.summary import summary_line
 from anabranch.errors import AnabranchError, WorkbookError

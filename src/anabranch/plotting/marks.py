@@ -50,7 +50,7 @@ def time_axis(field: str, times: Sequence[Any], **options: Any) -> Any:
     """
     if not is_clock(times):
         whole = all(isinstance(time, int) for time in times if time is not None)
-        axis = alt.Axis(tickCount=10, **({"tickMinStep": 1} if whole else {}))
+        axis = alt.Axis(tickCount=10, tickMinStep=1) if whole else alt.Axis(tickCount=10)
         return alt.X(f"{field}:Q", title="time", axis=axis, scale=alt.Scale(zero=False, nice=False, **options))
     instants = [found for found in map(instant, times) if found is not None]
     days = {datetime.fromtimestamp(found / 1000, UTC).date() for found in (min(instants), max(instants))}
