@@ -43,7 +43,8 @@ bench: $(INSTALLED) ## Run the benchmarks (ARGS=... are their arguments)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 recovery: $(INSTALLED) ## Kill streams 100 times while a million events arrive, and compare answers (ARGS="--kills 5 ...")
-	@PYTHONPATH=src:. $(BIN)/python -m tests.recovery.long $(ARGS)
+	@unset PYTHONDONTWRITEBYTECODE; export PYTHONPATH=src:.; \
+	$(BIN)/python -m tests.spark_home && $(BIN)/python -m tests.recovery.long $(ARGS)
 
 fuzz: $(INSTALLED) ## Check generated and mutated workbooks, as many as you like (ARGS="--count 1000000 --seed 7")
 	@PYTHONPATH=src:. $(BIN)/python -m tests.fuzz.workbooks $(ARGS)
