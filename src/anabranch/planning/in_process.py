@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from anabranch.transport.finishing import Finishing, finish_table
 from anabranch.transport.job import Job
 from anabranch.transport.routing import Routed, route
-from anabranch.transport.watermark import Clock
+from anabranch.transport.watermark import Clock, Progress
 
 
 def answers_in_process(
@@ -28,7 +28,7 @@ def answers_in_process(
 
 def routed_packets(
     job: Job, tables: Sequence[pa.Table], newest: Sequence[int] = ()
-) -> tuple[list[tuple[int, bytes]], int]:
+) -> tuple[list[tuple[int, bytes]], Progress]:
     """The packets of all rows, and the watermark after the end of the input.
 
     `newest` has the code of the newest time of each stream, if the tables do not have all rows: inferred streams have
