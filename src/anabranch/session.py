@@ -414,8 +414,15 @@ class Session:
             resolved = self._resolve([query], None)
             (prepared,) = resolved.prepared
             selections = explainer_of(prepared.bound.kind).selections(prepared.analysis, resolved.context.layouts, row)
-            case = Case.of(prepared, self.catalog, resolved.context, collect_rows(resolved, selections))
+            tables = collect_rows(resolved, selections)
+            case = Case.of(prepared, self.catalog, resolved.context, tables, self._newest(resolved))
             return explain(case, row, shown)
+
+    @staticmethod
+    def _newest(resolved: execution.Resolved) -> dict[str, object] | None:
+        """The newest time of each stream, if some are inferred: they have rows up to the newest reading of any key."""
+        is_inferred = any(layout.derivation is not None for layout in resolved.context.layouts)
+        return newest_times(resolved) if is_inferred else None
 
     def why_not(self, name: str, keys: Mapping[str, Any] | None = None, quarantine: str | None = None) -> WhyNot:
         """Explain why a query has no answers, or none of some keys.
@@ -443,7 +450,7 @@ class Session:
             (prepared,), layouts = resolved.prepared, resolved.context.layouts
             wanted = typed_keys(keys or {}, layouts)
             tables = collect_rows(resolved, selections_of(prepared.analysis, layouts, wanted))
-            case = Case.of(prepared, self.catalog, resolved.context, tables)
+            case = Case.of(prepared, self.catalog, resolved.context, tables, self._newest(resolved))
             rejected = invalid_rows(resolved) if quarantine is None else read_table(quarantine).to_pylist()
             facts = [
                 *self.absent_values(name),

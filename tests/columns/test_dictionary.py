@@ -90,7 +90,7 @@ def test_no_columns_are_one_empty_tuple() -> None:
     assert distinct.num_rows == 1
 
 
-@pytest.mark.parametrize("kind", [STRINGS, INTEGERS, pa.dictionary(pa.int32(), pa.string())])
+@pytest.mark.parametrize("kind", [STRINGS, INTEGERS, pa.timestamp("us", tz="UTC"), pa.dictionary(pa.int32(), STRINGS)])
 @pytest.mark.parametrize("chunks", [0, 1, 2])
 def test_empty_columns_have_no_codes(kind: pa.DataType, chunks: int) -> None:
     column = pa.chunked_array([pa.array([], kind)] * chunks, type=kind)

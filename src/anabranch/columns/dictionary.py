@@ -139,7 +139,8 @@ class Dictionary:
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array."""
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    # Arrow cannot make an empty array of a dictionary of times from a list.
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _canonical(column: pa.Array) -> list[object]:

@@ -9,14 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.arrays import BEGINNING
 from anabranch.binding.binder import bind
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.per import PerWindow
 from anabranch.catalog import Catalog, Query, Relation, Stream
+from anabranch.columns.times import encode_times
 from anabranch.errors import AnabranchError
 from anabranch.planning.in_process import answers_in_process
 from anabranch.planning.prepared import Prepared, prepare, with_job
 from anabranch.transport.job import Job, JobContext
+from anabranch.transport.layout import Layout
 
 Row = dict[str, Any]
 
@@ -25,17 +28,29 @@ Row = dict[str, Any]
 class Case:
     """A query, its declarations, and rows: one table for each layout of the context, in the columns of the stream.
 
-    The query keeps every answer: it has neither THRESHOLD nor LIMIT.
+    The query keeps every answer: it has neither THRESHOLD nor LIMIT. `newest` has the codes of the newest times of all
+    rows of each stream, also of those that the tables do not have; empty if they do not matter.
     """
 
     query: Query
     catalog: Catalog
     context: JobContext
     tables: tuple[pa.Table, ...]
+    newest: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, prepared: Prepared, catalog: Catalog, context: JobContext, tables: tuple[pa.Table, ...]) -> Case:
-        """The case of a query as it was prepared for its inputs; `tables` have rows of the streams."""
+    def of(
+        cls,
+        prepared: Prepared,
+        catalog: Catalog,
+        context: JobContext,
+        tables: tuple[pa.Table, ...],
+        newest: Mapping[str, object] | None = None,
+    ) -> Case:
+        """The case of a query as it was prepared for its inputs; `tables` have rows of the streams.
+
+        `newest` has the newest time of each stream, if the tables do not have all rows, and it matters.
+        """
         bound = prepared.bound
         if bound.per is not None and not (bound.kind == "PATTERN" and isinstance(bound.per, PerWindow)):
             raise AnabranchError(
@@ -50,6 +65,7 @@ class Case:
             Catalog({**catalog.entries, **named}),
             replace(context, layouts=layouts, calibrations={}, limits={}),
             tables,
+            () if newest is None else tuple(_code(newest.get(layout.name), layout) for layout in layouts),
         )
 
     @cached_property
@@ -74,7 +90,7 @@ class Case:
 
     def answers(self) -> list[Row]:
         """Every answer that is possible, as a row."""
-        answers, _ = answers_in_process(self.job, self.tables)
+        answers, _ = answers_in_process(self.job, self.tables, newest=self.newest)
         rows: list[Row] = answers.to_pylist()
         return rows
 
@@ -99,3 +115,10 @@ class Case:
         declaration = self.query.declaration
         body = replace(declaration.body, **changes)
         return replace(self, query=replace(self.query, declaration=replace(declaration, body=body)))
+
+
+def _code(t: object, layout: Layout) -> int:
+    """The code of a time; BEGINNING if there is none."""
+    if t is None:
+        return BEGINNING
+    return int(encode_times(pa.array([t], layout.time_kind.arrow_type), layout.time_kind)[0])

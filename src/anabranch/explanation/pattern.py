@@ -26,11 +26,9 @@ from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.likeliest import Likeliest, likeliest
 from anabranch.pattern.query import BoundCombination, BoundGoal, BoundPattern
 from anabranch.pattern.spec import GroupSpec
-from anabranch.planning.in_process import packets_of
+from anabranch.planning.in_process import routed_packets
 from anabranch.planning.selection import Selection
 from anabranch.transport.layout import Layout
-from anabranch.transport.routing import route
-from anabranch.transport.watermark import Clock
 
 #: How many values of a distribution a line of text has.
 VALUES = 3
@@ -46,6 +44,9 @@ class PatternExplainer(Explainer[BoundPattern]):
         """The rows of the keys of the group, up to the instant; all readings of an inferred stream."""
         latest = answer.get("t", answer.get("t_to"))
         groups = [(name, index) for name, index in analysis.group_by if index < len(analysis.chain)]
+        if isinstance(analysis.query, BoundCombination):
+            # It has answers at the instants of all keys.
+            groups = []
         return [
             Selection(
                 ({layout.keys[positions[index]]: answer[name] for name, index in groups},) if groups else None,
@@ -114,10 +115,9 @@ class PatternExplainer(Explainer[BoundPattern]):
         """The most likely histories in which the answer is true, and is not."""
         analysis = load_kind_module("PATTERN", "analysis").analyse(self._of_group())
         spec = GroupSpec(self.case.context, analysis)
-        routed = [route(table, stream, self.case.job, 1) for stream, table in enumerate(self.case.tables)]
-        watermark = Clock(spec.layouts).advance([part.newest for part in routed], ended=True)
+        packets, watermark = routed_packets(self.case.job, self.case.tables, self.case.newest)
         t = int(encode_times(pa.array([self.row["t"]], spec.time_kind.arrow_type), spec.time_kind)[0])
-        return likeliest(spec, packets_of(routed), watermark, t)
+        return likeliest(spec, packets, watermark, t)
 
     def time_of(self, code: int) -> object:
         """The time of a code."""

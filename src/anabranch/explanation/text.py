@@ -46,7 +46,7 @@ def _counted(found: Contributions) -> str:
     """How many pieces are shown, and what is known about the others."""
     shown, others = len(found.items), found.n_pieces - len(found.items)
     if not others:
-        return f"all {shown:,} pieces of evidence"
+        return "all pieces of evidence"
     rest = "the others have less effect" if found.n_effective > shown else "the others have no effect"
     if not found.complete:
         rest = "blocks of the others have less effect, and were not divided"

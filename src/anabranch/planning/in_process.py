@@ -11,19 +11,33 @@ import pyarrow.compute as pc
 from anabranch.transport.finishing import Finishing, finish_table
 from anabranch.transport.job import Job
 from anabranch.transport.routing import Routed, route
-from anabranch.transport.watermark import Clock
+from anabranch.transport.watermark import Clock, Progress
 
 
-def answers_in_process(job: Job, tables: Sequence[pa.Table], query: int = 0) -> tuple[pa.Table, int]:
+def answers_in_process(
+    job: Job, tables: Sequence[pa.Table], query: int = 0, newest: Sequence[int] = ()
+) -> tuple[pa.Table, int]:
     """The answers of a query about some rows, one table per stream, and the size of the packets.
 
-    Rows of several answers (PER) that are made after the operators are not made.
+    Rows of several answers (PER) that are made after the operators are not made. `newest` is as for `routed_packets`.
     """
-    routed = [route(table, stream, job, 1) for stream, table in enumerate(tables)]
-    packets = packets_of(routed)
-    watermark = Clock(job.layouts).advance([part.newest for part in routed], ended=True)
+    packets, watermark = routed_packets(job, tables, newest)
     outcome = job.operator().step(packets, watermark, ended=True)
     return _finished(job.finishing(query).of_answers(), outcome.answers), sum(len(blob) for _, blob in packets)
+
+
+def routed_packets(
+    job: Job, tables: Sequence[pa.Table], newest: Sequence[int] = ()
+) -> tuple[list[tuple[int, bytes]], Progress]:
+    """The packets of all rows, and the watermark after the end of the input.
+
+    `newest` has the code of the newest time of each stream, if the tables do not have all rows: inferred streams have
+    rows up to it.
+    """
+    routed = [route(table, stream, job, 1) for stream, table in enumerate(tables)]
+    times = [part.newest for part in routed]
+    times = [max(pair) for pair in zip(times, newest, strict=True)] if newest else times
+    return packets_of(routed), Clock(job.layouts).advance(times, ended=True)
 
 
 def packets_of(routed: Sequence[Routed]) -> list[tuple[int, bytes]]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+import pyarrow as pa
 
 from anabranch.plotting import marks
 from anabranch.plotting.answers import LONGEST_LABEL, Row
-from anabranch.text import short
+from anabranch.text import short, value_text
 
 RAISES, LOWERS = "raises the probability", "lowers it"
 
@@ -17,7 +18,8 @@ RAISES, LOWERS = "raises the probability", "lowers it"
 def draw(effects: Sequence[Row], probability: float, title: str, notes: Sequence[str]) -> Any:
     """Draw effects, the strongest first; each has `evidence`, `t`, `without` and `effect`."""
     texts = [
-        effect["evidence"] if effect["t"] is None else f"{effect['t']}  {effect['evidence']}" for effect in effects
+        effect["evidence"] if effect["t"] is None else f"{value_text(pa.scalar(effect['t']))}  {effect['evidence']}"
+        for effect in effects
     ]
     rows = [
         {
@@ -31,7 +33,12 @@ def draw(effects: Sequence[Row], probability: float, title: str, notes: Sequence
         }
         for number, (effect, text) in enumerate(zip(effects, texts, strict=True))
     ]
-    at = alt.X("without:Q", title="probability, from without this evidence to with it", scale=marks.PROBABILITY_SCALE)
+    at = alt.X(
+        "without:Q",
+        title="probability, from without this evidence to with it",
+        scale=marks.PROBABILITY_SCALE,
+        axis=alt.Axis(tickCount=10),
+    )
     labels = [short(text, 2 * LONGEST_LABEL) for text in texts]
     base = alt.Chart(marks.data(rows)).encode(y=marks.lane_axis(labels))
     colour = alt.Color("direction:N", title=None, scale=alt.Scale(domain=[RAISES, LOWERS]))
