@@ -10,7 +10,7 @@ if (location.protocol === "file:") {
       this.frame.title = "Search"
       document.body.append(this.frame)
       this.scope = this.frame.contentWindow
-      this.scope.postMessage = data => setTimeout(() => this.receive(data))
+      this.scope.postMessage = data => this.receive(structuredClone(data))
       this.loaded = new Promise((resolve, reject) => {
         const script = this.scope.document.createElement("script")
         script.src = new URL(url, location)
@@ -20,12 +20,14 @@ if (location.protocol === "file:") {
       })
     }
 
-    receive(data) {
-      if (this.onmessage) this.onmessage(new MessageEvent("message", { data }))
+    // Messages are copies, as those of a worker: each side changes what it gets.
+    postMessage(data) {
+      const copy = structuredClone(data)
+      this.loaded.then(() => this.scope.onmessage({ data: copy }))
     }
 
-    postMessage(data) {
-      this.loaded.then(() => this.scope.onmessage({ data }))
+    receive(data) {
+      setTimeout(() => this.onmessage?.(new MessageEvent("message", { data })))
     }
 
     terminate() {
