@@ -34,6 +34,7 @@ ASSETS = {".css", ".js", ".json", ".svg"}
 
 _TARGET = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(?=\))")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_TABLE_ROW = re.compile(r"^\|.*", re.MULTILINE)
 _COMMENT = re.compile(r"^<!-- docs: .*-->\n", re.MULTILINE)
 
 
@@ -77,6 +78,8 @@ def link_rewriter(page: str, known: dict[str, str], repository: str) -> Callable
 def site_text(text: str, rewrite: Callable[[str], str]) -> str:
     """Return a page for the site: with other links, and without the comments for the tests."""
     text = _COMMENT.sub("", text)
+    # Hosts of Markdown need a backslash before a | in the code of a table; the site would show it.
+    text = _TABLE_ROW.sub(lambda row: _CODE.sub(lambda code: code.group().replace(r"\|", "|"), row.group()), text)
     # Code may look like a link, and the text of a link may have code in it.
     without_code = _CODE.sub(lambda code: re.sub(r"[^\n]", "x", code.group()), text)
     written, end = [], 0

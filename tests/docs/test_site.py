@@ -59,6 +59,10 @@ def test_a_link_leads_to_a_page_or_into_the_repository(page: str, link: str, exp
     assert link_rewriter(page, KNOWN, REPOSITORY)(link) == expected
 
 
+def test_a_bar_in_the_code_of_a_table_has_no_backslash() -> None:
+    assert site_text("| `a \\| b` | c \\| d |\n\n`e \\| f`\n", str) == "| `a | b` | c \\| d |\n\n`e \\| f`\n"
+
+
 def test_links_are_rewritten_and_code_and_comments_are_not_links() -> None:
     text = "<!-- docs: run -->\n```python\nx[1](a.md)\n```\n`y[2](a.md)` [`z[3]`](a.md), ![two\nlines](b.svg)\n"
     assert site_text(text, str.upper) == (
