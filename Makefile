@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install kernels demo quick test cases compat lint format bench recovery fuzz wheel release-check lock clean
+.PHONY: help install kernels demo quick test cases compat lint format docs bench recovery fuzz wheel release-check lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -29,15 +29,19 @@ cases: $(INSTALLED) ## Run every case of ../shared/cases on 1, 2 and 7 partition
 compat: $(INSTALLED) ## Run the cases on Spark 4.1, 4.2 and 4.3 (VERSIONS="4.1.4", JAVA="17 21", ARGS="pattern_stream")
 	@VERSIONS="$(VERSIONS)" JAVA="$(JAVA)" sh scripts/compat $(ARGS)
 
-lint: $(INSTALLED) ## Check style, formatting, types and the layers of imports
+lint: $(INSTALLED) ## Check style, formatting, types, the layers of imports, and the links of the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/build_docs.py
 
 format: $(INSTALLED) ## Format the code and apply the fixes of ruff
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(INSTALLED) ## Build the site of the documentation into build/site; it needs no network, and neither does the site
+	@$(BIN)/python scripts/build_docs.py
 
 bench: $(INSTALLED) ## Run the benchmarks (ARGS=... are their arguments)
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -59,7 +63,7 @@ lock: ## Write requirements.lock after a change of pyproject.toml (UPGRADE=1 tak
 	@UPGRADE=$(UPGRADE) sh scripts/lock
 
 clean: ## Remove caches and results, but not .venv
-	rm -rf build dist htmlcov src/anabranch/compiled/kernels .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .cache build dist htmlcov src/anabranch/compiled/kernels .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -rf spark-warehouse metastore_db derby.log src/*.egg-info
 	find src tests benchmarks reproductions -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

@@ -29,8 +29,6 @@ from anabranch.simulate.office import ANTENNAS
 
 MONOSPACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-WASH = "#eef3f3"
-
 WIDTH, ROW = 1000, 128
 PANEL, ANSWERS = 392, 742
 """Where columns of the large picture begin: the world, and some answers."""
@@ -268,7 +266,7 @@ def distances(cars: tuple[int, int], world: Path, scale: svg.Scale, frame: Frame
     real = np.abs(places[0] - places[1]).max(axis=1)
     to = svg.Scale(0, apart.max() + 2 * ERROR, frame.bottom - 26, frame.top)
     wide = scale.right - scale.left
-    yield svg.element("rect", x=scale.left, y=to(NEAR), width=wide, height=to(0) - to(NEAR), fill=WASH)
+    yield svg.element("rect", x=scale.left, y=to(NEAR), width=wide, height=to(0) - to(NEAR), fill=svg.WASH)
     yield name("distance", scale.left, frame.top + 12)
     yield name("400 m", scale.left, to(NEAR) + 4)
     lower, upper = (
@@ -312,7 +310,7 @@ def draw_constrain(answers: pa.Table, world: Path, frame: Frame) -> Iterator[str
     x_of = svg.Scale(float(east.min()), float(east.max()), frame.left + 6, frame.left + frame.width - 6)
     y_of = svg.Scale(-25, 25, frame.bottom, frame.top)
     point = lambda event: (x_of(event["lon"] % 360), y_of(event["lat"]))  # noqa: E731 - one line of arithmetic
-    yield svg.element("rect", x=frame.left, y=frame.top - 2, width=frame.width, height=HEIGHT + 4, rx=4, fill=WASH)
+    yield svg.element("rect", x=frame.left, y=frame.top - 2, width=frame.width, height=HEIGHT + 4, rx=4, fill=svg.WASH)
     for lon, lat in zip(east, places["lat"], strict=True):
         yield svg.element("circle", cx=x_of(lon), cy=y_of(lat), r=1.3, fill=svg.FAINT, fill_opacity=0.55)
     storms = pq.read_table(world / "true_storms.parquet").to_pandas()
@@ -434,7 +432,8 @@ def draw_all(worlds: Path, answers: Sequence[pa.Table]) -> svg.Svg:
         parts += query(kind, top + 44)
         parts += kind.draw(found, world, Frame(PANEL, top + 30, ANSWERS - PANEL - 22))
         parts += table(kind.rows(found, world), ANSWERS, WIDTH - svg.EDGE, top + 44)
-    return svg.page(parts, WIDTH, 14 + ROW * len(KINDS), "Five kinds of query, each with a world, a query and answers")
+    description = "Five kinds of query, each with a world, a query and answers"
+    return svg.page(parts, WIDTH, 14 + ROW * len(KINDS), description, dark=True)
 
 
 def draw_one(kind: Kind, worlds: Path, found: pa.Table) -> svg.Svg:
@@ -446,7 +445,7 @@ def draw_one(kind: Kind, worlds: Path, found: pa.Table) -> svg.Svg:
         *kind.draw(found, world, Frame(svg.EDGE, 50, 480)),
     ]
     parts += table(kind.rows(found, world), 540, 800 - svg.EDGE, 66)
-    return svg.page(parts, 800, 50 + HEIGHT + 32, kind.words)
+    return svg.page(parts, 800, 50 + HEIGHT + 32, kind.words, dark=True)
 
 
 def main() -> None:

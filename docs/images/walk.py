@@ -100,7 +100,8 @@ def picture() -> svg.Svg:
         "In streaming it is opened, stepped and saved once per micro-batch; Spark keeps the bytes in its state store."
     )
     parts.append(svg.label(streaming, 20, foot + 40, size=12))
-    return svg.page(parts, WIDTH, height, "The path of a row through each kind of query, from file to answer")
+    description = "The path of a row through each kind of query, from file to answer"
+    return svg.page(parts, WIDTH, height, description, dark=True)
 
 
 def _arrow(x: float, y: float) -> str:

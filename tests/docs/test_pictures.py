@@ -1,4 +1,4 @@
-"""The pictures of the five kinds show the answers of the demo, and parts of the queries in its workbooks."""
+"""The pictures show real answers: those of the demo, and those of the queries behind docs/concepts.md."""
 
 from __future__ import annotations
 
@@ -43,3 +43,14 @@ def test_the_pictures_are_drawn_from_real_answers(
     assert len(drawn) == 1 + len(DEMOS)
     for name, picture in drawn.items():
         assert picture == (IMAGES / name).read_text(encoding="utf-8"), f"draw {name} again, see docs/images/five.py"
+
+
+def test_the_pictures_of_the_concepts_are_drawn_from_real_answers(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["concepts.py", str(tmp_path)])
+    runpy.run_path(str(IMAGES / "concepts.py"), run_name="__main__")
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.svg")}
+    assert len(drawn) == 5
+    for name, picture in drawn.items():
+        assert picture == (IMAGES / name).read_text(encoding="utf-8"), f"draw {name} again, see docs/images/concepts.py"

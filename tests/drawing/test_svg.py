@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.drawing.svg import Scale, element, header, label, page
+from anabranch.drawing.svg import DARK, INK, PAPER, Scale, element, header, label, page
 from tests.drawing.pictures import elements, texts
 from tests.drawn import examples
 
@@ -28,3 +28,11 @@ def test_any_text_gives_a_well_formed_page(text: str) -> None:
     picture = page([*header(text, [("x", "red", text)], 800), label(text, 0, 0)], 800, 100, text)
     assert len(texts(picture)) == 3
     assert elements(picture, "title")
+
+
+def test_each_colour_of_a_dark_picture_has_a_rule() -> None:
+    picture = page([label("text", 0, 0)], 80, 20, "a picture", dark=True)
+    (style,) = elements(picture, "style")
+    for colour in (PAPER, INK):
+        assert f'[fill="{colour}"]{{fill:{DARK[colour]}}}' in (style.text or "")
+    assert not elements(page([], 80, 20, "a picture"), "style")

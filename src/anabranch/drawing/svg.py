@@ -1,7 +1,7 @@
 """SVG elements, scales and pages.
 
 A picture is self-contained: it has no script, font or link. It has its own background, so that it looks the same on a
-white page and on a dark one.
+white page and on a dark one, unless it has dark colours too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,14 @@ from anabranch.text import safe
 
 PAPER, INK, FAINT, GRID = "#fcfcfa", "#1f2933", "#64707d", "#e3e6e4"
 LIKELY, UNLIKELY, TRUE = "#0b7a8f", "#9cc9d1", "#d9480f"
+WASH = "#eef3f3"
+
+DARK = {
+    PAPER: "#151b21", INK: "#e4e9ed", FAINT: "#9aa6b2", GRID: "#313a43",
+    LIKELY: "#45b5c8", UNLIKELY: "#2c6672", TRUE: "#ff8a4c", WASH: "#1d252c",
+}  # fmt: skip
+"""What the colours become for readers who prefer dark pages."""
+
 FONT = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 EDGE, TOP = 20, 44
@@ -93,11 +101,21 @@ def header(
     ]
 
 
-def page(parts: Sequence[str], width: float, height: float, description: str) -> Svg:
-    """Return a whole picture: its parts on a card with rounded corners."""
+def page(parts: Sequence[str], width: float, height: float, description: str, *, dark: bool = False) -> Svg:
+    """Return a whole picture: its parts on a card with rounded corners.
+
+    Parameters
+    ----------
+    parts : sequence of str
+    width, height : float
+    description : str
+        For screen readers.
+    dark : bool
+        The colours of this module change to those of `DARK` where the reader prefers dark pages. Other colours stay.
+    """
     card = element("rect", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=10, fill=PAPER, stroke=GRID)
     title = element("title", escape(safe(description)))
-    body = "\n".join([title, card, *parts])
+    body = "\n".join([title, *([_dark_style()] if dark else []), card, *parts])
     return Svg(
         element(
             "svg",
@@ -110,6 +128,12 @@ def page(parts: Sequence[str], width: float, height: float, description: str) ->
             font_family=FONT,
         )
     )
+
+
+def _dark_style() -> str:
+    """Return rules that replace colours; a rule is stronger than the attribute of an element."""
+    rules = (f'[{name}="{light}"]{{{name}:{dark}}}' for light, dark in DARK.items() for name in ("fill", "stroke"))
+    return element("style", f"@media (prefers-color-scheme: dark){{{''.join(rules)}}}")
 
 
 def time_axis(scale: Scale, y: float, top: float, *, clock: bool, spacing: float = 80) -> list[str]:
