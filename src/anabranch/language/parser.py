@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
@@ -97,7 +96,7 @@ def followers() -> Mapping[str, frozenset[str]]:
     >>> sorted(followers()["AT"])
     ['LEAST', 'MOST']
     """
-    states: dict[int, dict[str, tuple[Any, int]]] = _lark().parser.parser._parse_table.states
+    states: dict[int, dict[str, tuple[object, int]]] = _lark().parser.parser._parse_table.states
     after: dict[str, set[str]] = {}
     for row in states.values():
         for terminal, (action, target) in row.items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import markup
 from anabranch.charts import answers_html
+from anabranch.cli.run import first_answers
 from anabranch.errors import AnabranchError
 from anabranch.plotting import plot
 
@@ -59,10 +60,10 @@ class ShownAnswers:
 
 
 def frame_html(frame: Any) -> str | None:
-    """A DataFrame of Spark as HTML if it has answers, which runs its query; otherwise None."""
+    """A DataFrame of Spark as HTML: answers as a table, for which their query is run, and others as Spark does it."""
     if "probability" not in frame.columns:
-        return None
-    first = frame.limit(ROWS_SHOWN + 1).toArrow()
+        return frame._repr_html_()
+    first = first_answers(frame, ROWS_SHOWN + 1, is_ordered=False).toArrow()
     note = f"the first {ROWS_SHOWN} answers" if first.num_rows > ROWS_SHOWN else _count(first.num_rows)
     return markup.output("Answers", answers_html(first, limit=ROWS_SHOWN), note=note)
 

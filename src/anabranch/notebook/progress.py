@@ -28,7 +28,7 @@ class ProgressLine:
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if error is not None:
-            self.show(f"{self._title}: failed")
+            self.show(f"{self._title}: not finished")
 
     def update(self) -> None:
         """Show the rows that have been read, and their rate."""
