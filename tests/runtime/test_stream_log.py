@@ -43,6 +43,18 @@ def test_a_line_that_was_cut_off_is_not_an_entry(tmp_path: Path) -> None:
     assert [entry.total.read for entry in entries(LocalFolder(tmp_path))] == [1, 2]
 
 
+def test_the_last_entry_is_found_wherever_the_part_that_is_read_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = StreamLog(LocalFolder(tmp_path), "near", Counts())
+    for batch in range(3):
+        log.add(batch, outcomes(read=1), 0, 0.0, None)
+    line = len((tmp_path / "log.jsonl").read_text().splitlines()[-1])
+    for n_bytes in range(line + 1, 2 * line + 2):
+        monkeypatch.setattr(stream_log, "_TAIL", n_bytes)
+        assert last_entry(LocalFolder(tmp_path)).batch == 2, "a part of a line can begin and end as a line does"
+
+
 def test_a_long_log_keeps_its_newest_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_log, "_MOST_BYTES", 2_000)
     log = StreamLog(LocalFolder(tmp_path), "near", Counts())

@@ -145,7 +145,10 @@ class NewEntries:
 def last_entry(folder: Folder) -> Entry | None:
     """The last entry of the log in a checkpoint folder; None if there is none."""
     for name in (_FILE, _OLDER_FILE):
-        found = [*_entries(_text(folder, name, max(0, folder.size(name) - _TAIL)))]
+        start = max(0, folder.size(name) - _TAIL - 1)
+        text = _text(folder, name, start)
+        # What is left of a line that is cut off may look like an entry.
+        found = [*_entries(text.partition("\n")[2] if start else text)]
         if found:
             return found[-1]
     return None
