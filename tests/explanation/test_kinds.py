@@ -12,7 +12,7 @@ from anabranch.errors import AnabranchError
 from anabranch.explanation.case import Case
 from anabranch.explanation.explain import explain, explainer_of
 from anabranch.explanation.explanation import Explanation
-from tests.explanation.local import case_of
+from tests.explanation.local import case_of, with_selected_rows
 from tests.local import bound_query
 from tests.oracles.sequence import matches
 
@@ -178,6 +178,25 @@ def test_a_configuration_depends_on_the_probabilities_of_its_events() -> None:
 
 
 # ---------------------------------------------------------------- all kinds
+
+
+@pytest.mark.parametrize(
+    ("workbook", "query", "stream", "rows", "n_needed"),
+    [
+        (SHOP, "shop", "reads", [*reads(("shelf", 10), ("exit", 40), ("till", 45)), *reads(("till", 20), tag="b")], 2),
+        (CARS, "near", "cars", [car(1, 0.0, 0.0, 0.0, 1.0), car(2, 0.0, 30.0, 5.0, -1.0), car(3, 0.0, 900, 0, 0)], 2),
+        (JAMS, "jams", "jam", [*jams(1, 10, None, 50, 60), *jams(2, 30, 45), *jams(3, 70, 80)], 6),
+        (COLLISION, "hit", "e", [event(1, "A", 9, 0, 0.9), event(2, "B", 9, 0, 0.5), event(3, "C", 99, 5, 0.2)], 2),
+    ],
+)
+def test_the_rows_of_an_answer_are_enough(
+    workbook: str, query: str, stream: str, rows: list[dict[str, Any]], n_needed: int
+) -> None:
+    case = case_of(workbook, query, {stream: rows})
+    answer = max(case.answers(), key=lambda row: row["probability"])
+    selected = with_selected_rows(case, answer)
+    assert selected.tables[0].num_rows == n_needed
+    assert explain(selected, answer).probability == pytest.approx(answer["probability"])
 
 
 def test_answers_that_are_none_are_refused_in_one_line() -> None:

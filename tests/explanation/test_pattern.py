@@ -12,7 +12,7 @@ from anabranch.explanation.contributions import contributions
 from anabranch.explanation.pattern import PatternExplainer
 from tests.cases import Case
 from tests.drawn import examples
-from tests.explanation.local import case_of
+from tests.explanation.local import case_of, with_selected_rows
 from tests.oracles.pattern import bind_query
 from tests.oracles.pattern_evidence import Slot, histories_of, probability_without
 from tests.pattern.strategies import CLASSES, pattern_cases
@@ -51,6 +51,8 @@ class Explained:
 @given(pattern_cases(classes=CLASSES, most_worlds=300))
 def test_effects_are_those_of_hidden_events(case: Case) -> None:
     explained = Explained(case)
+    selected = with_selected_rows(explained.explainer.case, explained.answer)
+    assert PatternExplainer(selected, explained.answer).probability == pytest.approx(explained.answer["probability"])
     for piece in explained.explainer.pieces():
         relations, hidden = explained.relations, set[Slot]()
         if piece.stream is not None:
