@@ -24,12 +24,6 @@ from anabranch.catalog import Catalog, Query, Stream
 from anabranch.errors import AnabranchError, DataError, Finding, InputWarning
 from anabranch.evaluation import Evaluation, evaluate
 from anabranch.evaluation.files import read_table
-from anabranch.explanation.case import Case
-from anabranch.explanation.contributions import SHOWN
-from anabranch.explanation.explain import explain, explainer_of
-from anabranch.explanation.explanation import Explanation
-from anabranch.explanation.identity import plain_answer
-from anabranch.explanation.why_not import WhyNot, quarantine_facts, selections_of, typed_keys, watermark_fact, why_not
 from anabranch.language import nodes
 from anabranch.language.parser import parse
 from anabranch.language.reading import read_workbook
@@ -53,6 +47,8 @@ from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Counts
 
 if TYPE_CHECKING:
+    from anabranch.explanation.explanation import Explanation
+    from anabranch.explanation.why_not import WhyNot
     from anabranch.plotting.chart import Chart
 
 
@@ -388,7 +384,7 @@ class Session:
 
     # ------------------------------------------------------------ explanations
 
-    def why(self, name: str, answer: Any, shown: int = SHOWN) -> Explanation:
+    def why(self, name: str, answer: Any, shown: int = 20) -> Explanation:
         """Explain the probability of an answer: which pieces of evidence moved it, and the most likely histories.
 
         The rows that the answer depends on are read again. Each piece of evidence is left out, and the query is run
@@ -408,6 +404,11 @@ class Session:
             answer = s.run("coffee").orderBy("probability", ascending=False).first()
             print(s.why("coffee", answer))
         """
+        # Loads analyses of all kinds, which nothing else of a session needs.
+        from anabranch.explanation.case import Case
+        from anabranch.explanation.explain import explain, explainer_of
+        from anabranch.explanation.identity import plain_answer
+
         query, row = self.catalog.require_query(name), plain_answer(answer)
         with self._workspace.errors_of(query.name):
             make_ready(self.spark)
@@ -443,6 +444,15 @@ class Session:
 
             print(s.why_not("coffee", {"person": "joe"}))
         """
+        from anabranch.explanation.case import Case
+        from anabranch.explanation.why_not import (
+            quarantine_facts,
+            selections_of,
+            typed_keys,
+            watermark_fact,
+            why_not,
+        )
+
         query = self.catalog.require_query(name)
         with self._workspace.errors_of(query.name):
             make_ready(self.spark)

@@ -100,6 +100,21 @@ def test_histories_are_the_most_likely_ones(case: Case) -> None:
         assert math.exp(found.log_p) == pytest.approx(max(possible), abs=TOLERANCE)
 
 
+def test_a_chain_without_events_at_the_instant_is_not_true() -> None:
+    workbook = """
+    CREATE STREAM at KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL INDEPENDENT;
+    CREATE QUERY q AS PATTERN at(x, 'a') THEN at(x, 'b');
+    """
+    rows = [("one", "a", 1, 0.9), ("one", "b", 2, 0.9), ("two", "a", 1, 0.6), ("two", "b", 3, 0.3)]
+    case = case_of(workbook, "q", {"at": [dict(zip(("k", "v", "t", "p"), row, strict=True)) for row in rows]})
+    answer = next(row for row in case.answers() if row["t"] == 3)
+    true, false = PatternExplainer(case, answer).histories()
+    assert {moment.subject for moment in true.moments} == {"at('two')"}
+    assert true.probability == pytest.approx(0.6 * 0.3)
+    # The first key is most likely true at 2, which makes no difference at 3.
+    assert false.probability == pytest.approx(0.9 * 0.9 * 0.6 * 0.7)
+
+
 def test_of_many_pieces_the_strongest_are_found_in_blocks() -> None:
     weights = {f"{number}": 0.0 for number in range(5000)} | {"17": 0.3, "1234": -0.2, "4999": 0.1}
     from anabranch.explanation.pieces import Piece

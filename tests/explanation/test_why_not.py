@@ -87,7 +87,7 @@ def test_what_the_inputs_say() -> None:
     layouts = case.context.layouts
     assert list(watermark_fact({"at": 5}, layouts, case.tables)) == [
         "the watermark of a stream is at 3 after all rows; "
-        "2 rows of these keys are not before it, and a stream has no answers about them yet"
+        "a stream has no answers yet about 2 rows of these keys, which are not before it"
     ]
     rejected = [
         {"stream": "at", "reason": "p is outside [0, 1]", "row": '{"person": "joe", "p": 30}'},

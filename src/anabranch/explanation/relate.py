@@ -120,7 +120,7 @@ class RelateExplainer(Explainer[BoundRelate]):
             return History(
                 true, (), note=f"In none of {len(drawn):,} drawn placements of the lost events it is {is_true}."
             )
-        note = f"Of {len(drawn):,} drawn placements of the lost events, {len(chosen):,} are like this. {placed.choice}"
+        note = placed.note(len(chosen), len(drawn))
         return History(true, tuple(placed.moments(placed.representative(chosen))), note=note)
 
     def _no_histories(self) -> str:
@@ -197,12 +197,12 @@ class _Placed:
         self._case = replace(case, context=replace(case.context, layouts=self._layouts))
         self._weighed = any(entity.rates.any() for entity in entities)
 
-    @property
-    def choice(self) -> str:
+    def note(self, n_chosen: int, n_drawn: int) -> str:
         """Which of several placements is shown."""
-        return (
-            "The most likely of them is shown." if self._weighed else "All are equally likely; a middle one is shown."
-        )
+        if self._weighed:
+            return f"The most likely of {n_drawn:,} drawn placements of the lost events with which it is so."
+        like_this = f"Of {n_drawn:,} drawn placements of the lost events, {n_chosen:,} are like this."
+        return f"{like_this} All are equally likely; a middle one is shown."
 
     def draw(self) -> Iterator[F64]:
         """Placements of the events of both entities: uniform in their windows, in order."""

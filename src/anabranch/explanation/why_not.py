@@ -110,7 +110,8 @@ def _of_answers(answers: Sequence[Row], threshold: float) -> str:
     at = f" ({where})" if where else ""
     if best["probability"] < threshold:
         return f"THRESHOLD {threshold:g} is above the highest probability, {p}{at}"
-    return f"it has {count_of(len(answers), 'answer')}; the highest probability is {p}{at}"
+    n_answers = sum(row["probability"] >= threshold for row in answers)
+    return f"it has {count_of(n_answers, 'answer')}; the highest probability is {p}{at}"
 
 
 def _empty_inputs(case: Case) -> Iterator[str]:
@@ -300,5 +301,5 @@ def watermark_fact(newest: Mapping[str, Any], layouts: Sequence[Layout], tables:
         for layout, table in zip(layouts, tables, strict=True)
         for t in table[layout.time].to_pylist()
     )
-    rest = f"{count_of(held, 'row')} of these keys are not before it, and a stream has no answers about them yet"
+    rest = f"a stream has no answers yet about {count_of(held, 'row')} of these keys, which are not before it"
     yield f"the watermark of a stream is at {literal(mark)} after all rows; {rest if held else 'it is past these keys'}"
