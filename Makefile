@@ -29,12 +29,11 @@ cases: $(INSTALLED) ## Run every case of ../shared/cases on 1, 2 and 7 partition
 compat: $(INSTALLED) ## Run the cases on Spark 4.1, 4.2 and 4.3 (VERSIONS="4.1.4", JAVA="17 21", ARGS="pattern_stream")
 	@VERSIONS="$(VERSIONS)" JAVA="$(JAVA)" sh scripts/compat $(ARGS)
 
-lint: $(INSTALLED) ## Check style, formatting, types, the layers of imports, and the links of the documentation
+lint: $(INSTALLED) ## Check style, formatting, types and the layers of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python scripts/build_docs.py
 
 format: $(INSTALLED) ## Format the code and apply the fixes of ruff
 	$(BIN)/ruff format .

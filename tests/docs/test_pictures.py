@@ -34,23 +34,24 @@ def test_the_excerpts_of_queries_are_in_the_workbooks(worlds: Path) -> None:
             assert " ".join(part.split()) in query, kind.name
 
 
-def test_the_pictures_are_drawn_from_real_answers(
+def test_the_pictures_of_the_kinds_are_drawn_from_real_answers(
     spark, worlds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["five.py", str(worlds), str(tmp_path)])
-    runpy.run_path(str(IMAGES / "five.py"), run_name="__main__")
-    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.svg")}
-    assert len(drawn) == 1 + len(DEMOS)
-    for name, picture in drawn.items():
-        assert picture == (IMAGES / name).read_text(encoding="utf-8"), f"draw {name} again, see docs/images/five.py"
+    assert pictures_drawn_by("five.py", tmp_path) == 1 + len(DEMOS)
 
 
 def test_the_pictures_of_the_concepts_are_drawn_from_real_answers(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["concepts.py", str(tmp_path)])
-    runpy.run_path(str(IMAGES / "concepts.py"), run_name="__main__")
-    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.svg")}
-    assert len(drawn) == 5
+    assert pictures_drawn_by("concepts.py", tmp_path) == 5
+
+
+def pictures_drawn_by(script: str, folder: Path) -> int:
+    """Run a script that draws into a folder, and return how many pictures it drew, all equal to those of the docs."""
+    runpy.run_path(str(IMAGES / script), run_name="__main__")
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.svg")}
     for name, picture in drawn.items():
-        assert picture == (IMAGES / name).read_text(encoding="utf-8"), f"draw {name} again, see docs/images/concepts.py"
+        assert picture == (IMAGES / name).read_text(encoding="utf-8"), f"draw {name} again, see docs/images/{script}"
+    return len(drawn)
