@@ -73,7 +73,7 @@ def test_models_and_maps_outside_of_the_folder_are_refused(tmp_path: Path) -> No
     text = (
         DOOR + "CREATE STREAM at KEY (id STRING) VALUE (place STRING) TIME t INTEGER"
         " INFERRED FROM door USING HMM '../model/' METHOD FILTER;"
-        "CREATE QUERY q AS PATTERN at(x, 'a') GROUP BY x CALIBRATED BY '/tmp/map.csv';"
+        "CREATE QUERY q AS PATTERN at(x, 'a') GROUP BY x CALIBRATED BY '/var/map.csv';"
     )
     assert len(foreign_inputs(parse(text), tmp_path)) == 2
 
