@@ -104,6 +104,7 @@ def test_an_example_of_each_kind_runs_with_one_click(page: Any, name: str) -> No
     example = EXAMPLES[name]
     page.click("#show-examples")
     page.click(f"#examples .card:has-text('{example.question}')")
+    page.wait_for_selector(f"#summary-text:has-text('of {example.query};')")
     page.wait_for_selector("#view-answers tbody tr")
     assert page.text_content("#summary-text strong").split()[0] != "0"
     _picture(page, f"answers-{name}")

@@ -34,8 +34,17 @@ export class AnswersView {
     view("doubts").hidden = !run.doubts.length;
     view("doubts").replaceChildren(...run.doubts.map((doubt) => element("li", {}, doubt)));
     view("summary").hidden = false;
-    this.thresholds = await call("thresholds", { run: run.number });
+    const thresholds = await call("thresholds", { run: run.number });
+    if (this.run !== run) return; // another workbook was opened in the meantime
+    this.thresholds = thresholds;
     await this.moved();
+  }
+
+  clear() {
+    this.run = this.chart = this.drawn = null;
+    view("summary").hidden = true;
+    view("view-answers").replaceChildren(element("p", { class: "hint" }, "Run a query to see its answers here."));
+    view("view-chart").replaceChildren();
   }
 
   async moved() {
@@ -58,7 +67,7 @@ export class AnswersView {
     const { number: run } = this.run;
     const by = this.byProbability ? "probability" : "time";
     const page = await call("rows", { run, threshold: this.threshold, by, first: 0 });
-    if (this.asked !== asked) return;
+    if (this.asked !== asked || this.run?.number !== run) return;
     if (!page.total) {
       const text = this.run.answers ? "No answer reaches this threshold." : "The query has no answers.";
       view("view-answers").replaceChildren(element("p", { class: "hint" }, text));

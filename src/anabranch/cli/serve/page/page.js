@@ -156,6 +156,7 @@ async function open(name, body = {}) {
   view("examples").close();
   const workbook = await call(name, body);
   wanted = workbook.query ?? "";
+  answers.clear();
   show(workbook);
   await check();
   if (workbook.query) await run();
