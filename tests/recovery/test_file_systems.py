@@ -82,6 +82,15 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
         running.stop()
 
 
+def statuses(anabranch: Command, lake: Lake) -> dict[str, Any]:
+    """The status of each stream. A file that is replaced is missing for a moment, so several looks may be needed."""
+    for _ in range(10):
+        lines = [json.loads(line) for line in anabranch("status", f"{lake.address}/cp", "--json").out.splitlines()]
+        if len(lines) == len(QUERIES):
+            return {line["stream"]: line for line in lines}
+    raise AssertionError(f"only {lines} of {QUERIES}")
+
+
 def test_a_killed_stream_on_another_file_system_resumes_and_every_reader_sees_the_answers_of_run(
     spark: SparkSession, lake: Lake, anabranch: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,8 +102,7 @@ def test_a_killed_stream_on_another_file_system_resumes_and_every_reader_sees_th
     running = Killable(lake.folder, *lake.streamed, "--max-files", "1", "--master", "local[2]", "--conf", setting)
     try:
         running.wait_until(lambda: bool(lake.part_files("coffee")))
-        shown = anabranch("status", f"{lake.address}/cp", "--json")
-        status = {json.loads(line)["stream"]: json.loads(line) for line in shown.out.splitlines()}
+        status = statuses(anabranch, lake)
         assert status["coffee"]["process"].startswith(f"{running.process.pid} on ")
         assert status["coffee"]["folder"] == f"{lake.address}/cp/coffee"
         refused = anabranch(*lake.streamed, "--once")

@@ -46,7 +46,7 @@ class Seen:
 
     Attributes
     ----------
-    console : warnings and errors
+    console : errors
     foreign : requests to other hosts
     """
 
@@ -55,7 +55,7 @@ class Seen:
 
     def watch(self, page: Any) -> None:
         """Collect the messages and requests of a page."""
-        page.on("console", lambda message: message.type in ("warning", "error") and self.console.append(message.text))
+        page.on("console", lambda message: message.type == "error" and self.console.append(message.text))
         page.on("pageerror", lambda error: self.console.append(str(error)))
         page.on("request", lambda request: self._request(request.url))
 

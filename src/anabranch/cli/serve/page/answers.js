@@ -5,6 +5,8 @@ import { element, number, plural, probabilityText } from "./elements.js";
 // Pixels for the padding of the view, the padding of a chart and its labels.
 const MARGINS = 190;
 const LEAST_WIDTH = 180;
+// Vega warns of domains that are stated twice, which is intended.
+const ERRORS = 1;
 
 const view = (name) => document.getElementById(name);
 
@@ -138,7 +140,7 @@ export class AnswersView {
       const figure = element("div", { role: "img", "aria-label": `Chart of the answers of ${this.run.query}` });
       place.replaceChildren(figure);
       const embedded = await window.vegaEmbed(figure, fitted(specification, place.clientWidth - MARGINS), {
-        config: configs[theme], renderer: "svg", ast: true, actions: false, tooltip: { theme },
+        config: configs[theme], renderer: "svg", ast: true, actions: false, tooltip: { theme }, logLevel: ERRORS,
       });
       this.chart = embedded.view;
       await this.chart.signal("threshold", this.threshold).runAsync();

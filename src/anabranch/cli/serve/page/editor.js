@@ -133,7 +133,7 @@ export function createEditor(parent, { words, onChange, onSave, onRun, complete 
         lineNumbers(), highlightActiveLineGutter(), highlightActiveLine(), history(), drawSelection(), bracketMatching(),
         closeBrackets(), highlightSelectionMatches(), language(words), syntaxHighlighting(colours), look, findingsField,
         autocompletion({ override: [completed] }), EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": "Workbook text" }),
+        EditorView.contentAttributes.of({ "aria-label": "Workbook text", tabindex: "0" }),
         keymap.of([
           { key: "Mod-Enter", run: command(onRun) }, { key: "Mod-s", run: command(onSave) },
           // Tab moves on to the next control, so that the keyboard can leave the editor.
