@@ -51,9 +51,9 @@ EXAMPLES: Mapping[str, Example] = {
 #: Small sizes: an example answers in seconds.
 _SIZES: Mapping[str, Mapping[str, Any]] = {
     "shop": {"items": 300},
-    "traffic": {"sectors": 40, "hours": 1.0},
+    "traffic": {},
     "vehicles": {"objects": 120, "duration": 60.0},
-    "buoys": {"buoys": 60, "days": 20.0},
+    "buoys": {},
 }
 
 
