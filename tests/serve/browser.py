@@ -46,7 +46,7 @@ class Seen:
 
     Attributes
     ----------
-    console : errors
+    console : warnings and errors
     foreign : requests to other hosts
     """
 
@@ -55,9 +55,14 @@ class Seen:
 
     def watch(self, page: Any) -> None:
         """Collect the messages and requests of a page."""
-        page.on("console", lambda message: message.type == "error" and self.console.append(message.text))
+        page.on("console", lambda message: self._message(message.type, message.text))
         page.on("pageerror", lambda error: self.console.append(str(error)))
         page.on("request", lambda request: self._request(request.url))
+
+    def _message(self, kind: str, text: str) -> None:
+        # Vega-Lite warns if layers state the same domain in two ways; charts do so on purpose.
+        if kind == "error" or (kind == "warning" and not text.startswith('WARN Conflicting scale property "domain')):
+            self.console.append(text)
 
     def _request(self, url: str) -> None:
         if not url.startswith(("http://127.0.0.1:", "data:", "blob:")):
