@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -224,3 +225,15 @@ def test_rows_of_several_answers_are_true_if_an_event_is_in_their_time() -> None
     )
     result = evaluate(rows, TRUTH)
     assert (result.true.tolist(), result.matched_by) == ([False, True, False], ("person",))
+
+
+@pytest.mark.parametrize("keys", [3, 400])
+def test_the_order_of_answers_has_no_effect_on_a_learned_map(tmp_path: Path, keys: int) -> None:
+    """Spark returns answers in any order. With three keys there are fewer episodes than folds."""
+    rng = np.random.default_rng(7)
+    p = rng.random(400)
+    answers = pa.table({"k": [f"tag {n % keys}" for n in range(400)], "t": np.arange(400), "probability": p})
+    truth = answers.filter(pa.array(rng.random(400) < p**2)).select(["k", "t"])
+    shuffled = answers.take(rng.permutation(400))
+    expected, given = (evaluate(table, truth, gap=1000).learn(tmp_path / "map.csv") for table in (answers, shuffled))
+    assert asdict(given) == pytest.approx(asdict(expected), abs=1e-12)

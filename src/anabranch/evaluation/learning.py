@@ -66,10 +66,13 @@ def _groups(ascending: F64, order: I64, true: Bools) -> Iterator[tuple[int, floa
 def held_out(probabilities: F64, true: Bools, clusters: I64) -> F64:
     """Return probabilities calibrated by maps that were learned from other clusters: each fold by the other folds.
 
-    With fewer clusters than folds, the folds are of answers.
+    With fewer clusters than folds, the folds are of answers, by probability. The order of the answers has no effect.
     """
     calibrated = np.empty_like(probabilities)
-    folds = (clusters if clusters.max() >= FOLDS - 1 else np.arange(len(clusters))) % FOLDS
+    if clusters.max() < FOLDS - 1:
+        clusters = np.empty_like(clusters)
+        clusters[np.lexsort((true, probabilities))] = np.arange(len(clusters))
+    folds = clusters % FOLDS
     for fold in range(FOLDS):
         chosen = folds == fold
         calibrated[chosen] = learn_map(probabilities[~chosen], true[~chosen]).apply(probabilities[chosen])

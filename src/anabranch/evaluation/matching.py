@@ -61,14 +61,19 @@ def group_codes(
 
 
 def _codes(one: pa.ChunkedArray, other: pa.ChunkedArray) -> I64:
-    """Return the values of two columns, one after the other, as codes; different types are compared as text."""
+    """Return the values of two columns, one after the other, as codes; different types are compared as text.
+
+    Codes follow the order of the values, so that episodes and folds do not depend on the order of the rows.
+    """
     one, other = (_decoded(column) for column in (one, other))
     if one.type != other.type:
         common = _common_type(one.type, other.type)
         one, other = (pc.cast(column, common, safe=False) for column in (one, other))
     whole = pa.chunked_array([*one.chunks, *other.chunks], one.type)
     encoded = pc.dictionary_encode(whole, null_encoding="encode").combine_chunks()
-    return np.asarray(encoded.indices, dtype=np.int64)
+    ranks = np.empty(len(encoded.dictionary), dtype=np.int64)
+    ranks[np.asarray(pc.array_sort_indices(encoded.dictionary))] = np.arange(len(ranks))
+    return ranks[np.asarray(encoded.indices)]
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
