@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install kernels demo quick test cases compat lint format docs bench recovery fuzz wheel release-check lock clean
+.PHONY: help install kernels demo quick test coverage cases compat lint format docs bench recovery fuzz wheel release-check lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -20,8 +20,11 @@ demo: $(INSTALLED) ## Simulate five scenarios, run a query of each kind, and com
 quick: $(INSTALLED) ## Run the tests that need neither a JVM nor compiled kernels, in under a minute (ARGS=...)
 	@sh scripts/quick $(ARGS)
 
-test: $(INSTALLED) ## Run all tests with coverage (ARGS="tests/pattern -k name" selects tests)
+test: $(INSTALLED) ## Run all tests in parallel, or some in one process (ARGS="tests/pattern -k name")
 	@sh scripts/test $(ARGS)
+
+coverage: $(INSTALLED) ## Run all tests, and report the lines and branches that none of them reaches
+	@sh scripts/test --cov
 
 cases: $(INSTALLED) ## Run every case of ../shared/cases on 1, 2 and 7 partitions (ARGS="--master ... --partitions ...")
 	$(BIN)/python -m tests.conformance $(ARGS)

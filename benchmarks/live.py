@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from anabranch.runtime.file_system import LocalFolder
 from anabranch.runtime.stream_log import Entry, entries
 from benchmarks.engines import SPARK, open_session, spark_session
 from benchmarks.harness import Options, Record, load_records, recorder
@@ -208,7 +209,7 @@ def _run_all(spark: SparkSession, workload: Live, folder: Path) -> list[Entry]:
         session = open_session(spark, workload.workbook(folder))
         running = session.start("q", str(checkpoint), str(output), trigger={"availableNow": True}, max_files=1)
         running.awaitTermination()
-        return [entry for entry in entries(checkpoint) if entry.batch is not None and entry.rows.read]
+        return _batches(checkpoint)
 
 
 def _period(timed: list[Entry]) -> float:
@@ -263,7 +264,8 @@ def _latencies(spark: SparkSession, workload: Live, rate: int, seconds: float, s
 
 
 def _batches(checkpoint: Path) -> list[Entry]:
-    return [entry for entry in entries(checkpoint) if entry.batch is not None and entry.rows.read]
+    """Return the entries of the micro-batches that read rows."""
+    return [entry for entry in entries(LocalFolder(checkpoint)) if entry.batch is not None and entry.rows.read]
 
 
 def _copied_in(files: list[Path], folder: Path) -> int:

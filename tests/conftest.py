@@ -49,6 +49,9 @@ UNTRACED = (
     "tests/reproductions/",
 )
 
+#: Folders with tests that take minutes. They start first, so that no process runs one alone in the end.
+LONGEST = ("tests/cluster/", "tests/conformance/", "tests/notebook/", "tests/recovery/", "tests/serve/")
+
 #: Coverage traces this many examples of a property: later examples have other answers, but hardly ever reach new lines.
 TRACED_EXAMPLES = 8
 
@@ -82,7 +85,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Set the markers; single tests that are slow or start Spark in another process have theirs in their files."""
     files_with_kernels = {
         module
@@ -97,6 +100,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("kernels")
         if item.nodeid.startswith(UNTRACED):
             item.add_marker("slow")
+    if hasattr(config, "workerinput"):
+        _distribute(items)
+
+
+def _distribute(items: list[pytest.Item]) -> None:
+    """Prepare for several processes: the longest tests first, and tests that share a fixture in one process."""
+    for item in items:
+        fixtures = getattr(item, "_fixtureinfo", None)
+        definitions = [found[-1] for found in fixtures.name2fixturedefs.values()] if fixtures else []
+        if any(definition.scope in ("module", "class", "package") for definition in definitions):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+    items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.get_closest_marker("spark") is None))
 
 
 @pytest.hookimpl(wrapper=True)
