@@ -162,7 +162,7 @@ def irwin_hall(n: int, x: np.ndarray) -> np.ndarray:
     return np.sum(terms, axis=0) / math.factorial(n)
 
 
-@pytest.mark.parametrize(("delays", "expected"), SUMS, ids=lambda case: str(case)[:60])
+@pytest.mark.parametrize(("delays", "expected"), SUMS, ids=[str(delays) for delays, _ in SUMS])
 def test_several_missing_positives_have_the_distribution_of_the_sum(
     delays: list[BoundDelay], expected: Callable[[np.ndarray], np.ndarray]
 ) -> None:

@@ -1,7 +1,6 @@
 """Dictionaries of tuples: key and value columns as small integers.
 
-Python sees keys and values once per distinct tuple and batch, never once per row: Arrow dictionary-encodes a column, a
-compiled hash table combines several columns, and only the distinct tuples reach a Python dict.
+Python never sees single tuples: Arrow dictionary-encodes a column, and a compiled hash table combines several columns.
 """
 
 from __future__ import annotations
@@ -14,9 +13,6 @@ import pyarrow.compute as pc
 
 from anabranch.arrays import I32, I64, Bools
 from anabranch.columns.kernel import dense_codes, pair_codes
-
-#: One object for every NaN: a dict finds a key by identity, although NaN is not equal to itself.
-_NAN = float("nan")
 
 _UNIT = "unit"
 
@@ -74,15 +70,18 @@ def plain(column: pa.ChunkedArray) -> pa.Array:
 
 
 class Dictionary:
-    """A growing set of tuples with the same types, numbered from 0; its columns are Arrow arrays."""
+    """A growing set of tuples with the same types, numbered from 0; its columns are Arrow arrays.
+
+    A lookup numbers the known tuples together with those of a table. So it takes time for all known tuples, but only
+    nanoseconds for each, and a state is opened without a hash table that has to be filled first.
+    """
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._types = list(types) or [pa.bool_()]
-        self._numbers: dict[tuple[object, ...], int] = {}
         self._columns = [pa.array([], kind) for kind in self._types]
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._columns[0])
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -91,37 +90,34 @@ class Dictionary:
 
     def encode(self, table: pa.Table) -> I32:
         """The numbers of a table's tuples; new tuples are added."""
-        columns = self._cast(table)
-        lists = [_canonical(column) for column in columns]
-        numbers = self._numbers
-        codes = np.fromiter(
-            (numbers.setdefault(entry, len(numbers)) for entry in zip(*lists, strict=True)), np.int32, table.num_rows
-        )
-        known = len(self._columns[0])
-        if len(numbers) > known:
-            fresh, firsts = np.unique(codes, return_index=True)
-            new = pa.array(firsts[fresh >= known])
-            self._columns = [
-                pa.concat_arrays([old, column.take(new)]) for old, column in zip(self._columns, columns, strict=True)
-            ]
-        return codes
+        known, joined = len(self), self._joined(table)
+        codes, firsts = _number(joined)
+        if len(firsts) > known:
+            chosen = pa.array(firsts)
+            self._columns = [column.take(chosen) for column in joined]
+        return codes[known:]
+
+    def restore(self, table: pa.Table) -> None:
+        """Get the tuples of an earlier dictionary, from its `to_table`."""
+        self._columns = [flat(pc.cast(column, kind)) for column, kind in zip(table.columns, self._types, strict=True)]
 
     def has(self, table: pa.Table) -> Bools:
         """Which of a table's tuples have numbers."""
-        lists = map(_canonical, self._cast(table))
-        return np.fromiter((entry in self._numbers for entry in zip(*lists, strict=True)), np.bool_, table.num_rows)
+        known = len(self)
+        codes, _ = _number(self._joined(table))
+        return codes[known:] < known
 
-    def _cast(self, table: pa.Table) -> list[pa.Array]:
-        return [flat(pc.cast(column, kind)) for column, kind in zip(table.columns, self._types, strict=True)]
+    def _joined(self, table: pa.Table) -> list[pa.Array]:
+        """The columns of the known tuples, and after them those of a table."""
+        return [
+            pa.concat_arrays([known, *pc.cast(column, kind).chunks])
+            for known, column, kind in zip(self._columns, table.columns, self._types, strict=True)
+        ]
 
     def keep(self, chosen: Bools) -> I32:
         """Remove all tuples but the chosen ones; returns the new number of each tuple, -1 for those removed."""
-        numbers = np.where(chosen, np.cumsum(chosen) - 1, -1).astype(np.int32)
         self._columns = [column.filter(pa.array(chosen)) for column in self._columns]
-        self._numbers = {
-            entry: int(number) for entry, number in zip(self._numbers, numbers, strict=True) if number >= 0
-        }
-        return numbers
+        return np.where(chosen, np.cumsum(chosen) - 1, -1).astype(np.int32)
 
     def take(self, codes: I32) -> list[pa.Array]:
         """The columns of the tuples with these numbers."""
@@ -143,11 +139,16 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def _canonical(column: pa.Array) -> list[object]:
-    values = column.to_pylist()
-    if pa.types.is_floating(column.type):
-        return [value if value is None or value == value else _NAN for value in values]
-    return values
+def _number(columns: Sequence[pa.Array]) -> tuple[I32, I64]:
+    """Number the distinct tuples in order of appearance: the code of each tuple, and the first index of each code."""
+    combined = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, pa.scalar(0, column.type))  # -0.0 and 0.0 are one key
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        codes, firsts = dense_codes(combined * len(encoded.dictionary) + np.asarray(encoded.indices))
+        combined = codes.astype(np.int64)
+    return codes, firsts
 
 
 def all_null(table: pa.Table) -> Bools:

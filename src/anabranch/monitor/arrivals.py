@@ -190,7 +190,7 @@ class Arrivals:
         self._positions.held = Predictions.load(tables["held positions"])
         self.parts = tuple(tables["parts"]["part"].to_pylist()) or None
         for number, sensors in enumerate(self._sensors):
-            self.keys[number].encode(tables[f"keys {number}"])
+            self.keys[number].restore(tables[f"keys {number}"])
             self._key_parts[number] = tables[f"key parts {number}"]["part"].to_numpy().copy()
             if sensors is not None:
                 sensors.load(tables[f"sensors {number}"])

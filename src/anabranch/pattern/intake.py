@@ -178,7 +178,7 @@ class Intake:
         for stream, deriver in self._derivers.items():
             deriver.load(tables[f"derived {stream}"])
         if not self._chain_is_key:
-            self.chains.encode(tables["chains"])
+            self.chains.restore(tables["chains"])
 
     def save(self) -> dict[str, pa.Table]:
         """The state as tables."""

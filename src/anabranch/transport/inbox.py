@@ -134,8 +134,8 @@ class Inbox:
         self._buffer.held = Rows(**{name: tables["pending"][name].to_numpy().copy() for name in Rows.__slots__})
         self._watermark.at = tables["watermark"]["watermark"][0].as_py()
         for stream in range(len(self.layouts)):
-            self.keys[stream].encode(tables[f"keys {stream}"])
-            self.values[stream].encode(tables[f"values {stream}"].slice(len(self.values[stream])))
+            self.keys[stream].restore(tables[f"keys {stream}"])
+            self.values[stream].restore(tables[f"values {stream}"])
 
 
 def _marked(n: int, *used: I32 | I64 | list[int]) -> Bools:

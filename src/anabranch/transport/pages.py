@@ -11,7 +11,7 @@ a page of its own, says which keys are not in pages; it is read if rows of many 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -149,11 +149,10 @@ class Pages:
         taken = []
         if self.filtered is not None and len(hashes) > FEW_CALLS + self.filter_bytes // _BYTES_PER_CALL:
             hashes = hashes[self._read_filter(self.filtered).may_have(hashes)]
-        page_of = self._page_of(hashes)
-        for page in np.unique(page_of).tolist():
+        for page, of_page in _by_page(self._page_of(hashes)):
             if self.directory[page]:
                 rows = self._read(page)
-                chosen = np.isin(_hashes(rows), hashes[page_of == page])
+                chosen = np.isin(_hashes(rows), hashes[of_page])
                 if chosen.any():
                     taken.append(rows.filter(pa.array(chosen)))
                     self._write(page, rows.filter(pa.array(~chosen)))
@@ -175,9 +174,8 @@ class Pages:
 
         `is_kept` says which rows are not forgotten, of the pages that are written.
         """
-        page_of = self._page_of(_hashes(rows))
-        for page in np.unique(page_of).tolist():
-            arriving = rows.filter(pa.array(page_of == page))
+        for page, of_page in _by_page(self._page_of(_hashes(rows))):
+            arriving = rows.take(pa.array(of_page))
             known = [self._read(page)] if self.directory[page] else []
             if is_kept is not None:
                 known = [table.filter(pa.array(is_kept(table))) for table in known]
@@ -220,10 +218,20 @@ class Pages:
                 self._write(child, rows.filter(pa.array(child_of == child)))
             return
         if rows.num_rows:
-            self.store.write(page, seal({_TABLE: rows}, self.fingerprint))
+            # In one chunk: otherwise, a page would get one more with each write.
+            self.store.write(page, seal({_TABLE: rows.combine_chunks()}, self.fingerprint))
         elif self.directory[page]:
             self.store.remove(page)
         self.directory[page] = rows.num_rows
+
+
+def _by_page(page_of: I64) -> Iterator[tuple[int, I64]]:
+    """Yield each page, with the positions of its keys."""
+    order = np.argsort(page_of, kind="stable")
+    begins = np.flatnonzero(np.diff(page_of[order], prepend=-1))
+    for positions in np.split(order, begins[1:]):
+        if len(positions):
+            yield int(page_of[positions[0]]), positions
 
 
 def _number(bits: U64, depth: int) -> I64:

@@ -22,6 +22,9 @@ OLDEST_FORMAT = 3
 _MAGIC = b"ANBR"
 _HEADER = struct.Struct("<4sHI16sI")
 
+#: Tables are small: threads that compress or decompress single columns would take longer than the work itself.
+_READ_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
+
 
 def is_readable(version: int) -> bool:
     """Whether this version can go on with state of a format."""
@@ -36,7 +39,7 @@ def wrong_format(version: int) -> str:
 def write_tables(tables: Mapping[str, pa.Table], compression: str | None = None) -> bytes:
     """Named tables as a sequence of Arrow IPC streams."""
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
+    options = pa.ipc.IpcWriteOptions(compression=compression, use_threads=False)
     for name, table in tables.items():
         named = table.replace_schema_metadata({"name": name})
         with pa.ipc.new_stream(sink, named.schema, options=options) as writer:
@@ -49,7 +52,7 @@ def read_tables(data: bytes | memoryview | pa.Buffer) -> dict[str, pa.Table]:
     reader = pa.BufferReader(data)
     tables = {}
     while reader.tell() < reader.size():
-        table = pa.ipc.open_stream(reader).read_all()
+        table = pa.ipc.open_stream(reader, options=_READ_OPTIONS).read_all()
         tables[table.schema.metadata[b"name"].decode()] = table
     return tables
 
