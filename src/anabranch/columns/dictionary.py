@@ -37,9 +37,9 @@ def encode_pairs(first: I32, second: I32, n_first: int, n_second: int) -> tuple[
 
 def encode_column(column: pa.ChunkedArray) -> tuple[I32, pa.Array]:
     """The code of each entry of a column, and the distinct entries, including NULL if it occurs."""
-    if not pa.types.is_dictionary(column.type):
-        column = pc.dictionary_encode(column)
-    whole = flat(column.unify_dictionaries())
+    is_encoded = pa.types.is_dictionary(column.type)
+    # The chunks of a column that is encoded here have one dictionary.
+    whole = flat(column.unify_dictionaries() if is_encoded else pc.dictionary_encode(column))
     indices, entries = whole.indices, whole.dictionary
     if indices.null_count:
         indices = pc.fill_null(indices, len(entries))
