@@ -34,7 +34,10 @@ from benchmarks.workloads import write_parquet, write_part, written_once
 Columns = dict[str, np.ndarray]
 
 WARM_UP = 3
-"""Micro-batches that are not timed: workers start, kernels load and the JVM warms up."""
+"""Micro-batches that are not timed: workers start and kernels load."""
+
+WARM_UP_SMALL = 40
+"""The same for small micro-batches: a stream runs for days, and the JVM compiles its code in the first minute."""
 
 INTERVAL = 0.2
 """Seconds between two files of a stream with a fixed rate."""
@@ -193,9 +196,10 @@ def batches(options: Options) -> Iterator[Record]:
             for n_rows, n_keys in grid:
                 description = f"{workload.kind}: micro-batches of {n_rows:,} rows, {n_keys:,} keys"
                 record = recorder("streaming.batches", description, options)
-                files = WARM_UP + (3 if options.quick else 12 if n_rows <= 1_000 else 5)
-                folder = workload.files(n_rows, n_keys, files, options.seed)
-                timed = _run_all(spark, workload, folder)[WARM_UP:]
+                is_small = n_rows <= 1_000 and not options.quick
+                warm_up, count = (WARM_UP_SMALL, 20) if is_small else (WARM_UP, 5)
+                folder = workload.files(n_rows, n_keys, warm_up + count, options.seed)
+                timed = _run_all(spark, workload, folder)[warm_up:]
                 if n_rows == n_keys and not any(entry.rows.answers for entry in timed):
                     raise AssertionError(f"{description}: no answers")
                 seconds = median(entry.seconds for entry in timed)
