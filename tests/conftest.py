@@ -33,7 +33,7 @@ settings.register_profile(
 settings.register_profile(
     "quick", settings.get_profile("default"), phases=[Phase.explicit, Phase.reuse, Phase.generate]
 )
-# After a change of a kernel, and before a release: five times as many examples, also the same in every run.
+# After a change of a kernel, and before a release: three times as many examples, also the same in every run.
 settings.register_profile("full", settings.get_profile("default"), max_examples=FULL_EXAMPLES)
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 #: The number of examples of a property that sets none, in the profile `full`. The cases of a kind vary in everything at
 #: once, and several properties draw them.
 FULL_EXAMPLES = 50
-#: The same in the profile `default`, that of `make test`: as many as detect every mutant of `mutants.py`.
-DEFAULT_EXAMPLES = 10
+#: The same in the profile `default`, that of `make test`. docs/decisions/test-time.md says why.
+DEFAULT_EXAMPLES = 16
 #: The least number of examples. Hypothesis begins with the simplest cases, which have few answers.
 LEAST_EXAMPLES = 5
 
 
-def examples(count: int) -> settings:
-    """Set the number of examples of a property in the profile `full`; other profiles scale it."""
+def examples(count: int, least: int = LEAST_EXAMPLES) -> settings:
+    """Set the number of examples of a property in the profile `full`; other profiles scale it, down to `least`."""
     scaled = count * settings().max_examples // FULL_EXAMPLES
-    return settings(max_examples=max(scaled, min(count, LEAST_EXAMPLES)))
+    return settings(max_examples=max(scaled, min(count, least)))
 
 
 def drawn(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
