@@ -17,7 +17,7 @@ from numba.core.dispatcher import Dispatcher
 from anabranch.compiled.store import UNLISTED
 from anabranch.patches import numba_cache
 from tests import spark_home
-from tests.drawn import DEFAULT_EXAMPLES
+from tests.drawn import DEFAULT_EXAMPLES, FULL_EXAMPLES
 from tests.recorded_kernels import RecordedKernels
 from tests.untraced import not_traced, traced_for_first_calls, untraced
 
@@ -33,8 +33,8 @@ settings.register_profile(
 settings.register_profile(
     "quick", settings.get_profile("default"), phases=[Phase.explicit, Phase.reuse, Phase.generate]
 )
-# For `make quick`: a fifth of the examples of each property.
-settings.register_profile("few", settings.get_profile("default"), max_examples=DEFAULT_EXAMPLES // 5)
+# After a change of a kernel, and before a release: three times as many examples, also the same in every run.
+settings.register_profile("full", settings.get_profile("default"), max_examples=FULL_EXAMPLES)
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -7,14 +7,19 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-#: The number of examples of a property that sets none. The cases of a kind vary in everything at once, and several
-#: properties draw them; `HYPOTHESIS_PROFILE=thorough` draws many more for each, and different ones in every run.
-DEFAULT_EXAMPLES = 50
+#: The number of examples of a property that sets none, in the profile `full`. The cases of a kind vary in everything at
+#: once, and several properties draw them.
+FULL_EXAMPLES = 50
+#: The same in the profile `default`, that of `make test`. docs/decisions/test-time.md says why.
+DEFAULT_EXAMPLES = 16
+#: The least number of examples. Hypothesis begins with the simplest cases, which have few answers.
+LEAST_EXAMPLES = 5
 
 
-def examples(count: int) -> settings:
-    """Set the number of examples of a property for the default profile; other profiles scale it."""
-    return settings(max_examples=max(1, count * settings().max_examples // DEFAULT_EXAMPLES))
+def examples(count: int, least: int = LEAST_EXAMPLES) -> settings:
+    """Set the number of examples of a property in the profile `full`; other profiles scale it, down to `least`."""
+    scaled = count * settings().max_examples // FULL_EXAMPLES
+    return settings(max_examples=max(scaled, min(count, least)))
 
 
 def drawn(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:

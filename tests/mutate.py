@@ -56,7 +56,7 @@ class Copy:
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.root / "src"),
-            "HYPOTHESIS_PROFILE": "quick",
+            "HYPOTHESIS_PROFILE": os.environ.get("HYPOTHESIS_PROFILE", "quick"),
             "NUMBA_DISABLE_JIT": "0" if compiled else "1",
             VARIABLE: str(self.root / "cache"),
             # A call of a kernel with new argument types is no detected error.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,44 +19,87 @@ from anabranch.patches import numba_cache
 MIX_ALL = "anabranch.splitmix:mix_all"
 SIGNATURE = [["array", "uint64", 1, "C"]]
 
-#: Calls a small kernel and prints how often something was compiled.
+#: Reads lists of environments. In each environment, a fork of the process calls a small kernel, and prints the result
+#: and what was compiled. Numba is imported once, before the forks, because that takes longer than the call.
 PROGRAM = """
-import sys, pathlib
-from numba.core.dispatcher import _FunctionCompiler
-from anabranch.compiled import store
-store.PACKAGED = pathlib.Path("/nowhere")
-compiled = []
-numba_compile = _FunctionCompiler.compile
-def recording(self, args, return_type):
-    if self.py_func.__module__.startswith("anabranch."):
-        compiled.append(self.py_func.__name__)
-    return numba_compile(self, args, return_type)
-_FunctionCompiler.compile = recording
+import json, os, pathlib, sys
 import numpy as np
-from anabranch.splitmix import mix_all
-print(mix_all(np.array([3], np.uint64))[0], *compiled)
+from numba.core.dispatcher import _FunctionCompiler
+
+def call_kernel():
+    from anabranch.compiled import store
+    store.PACKAGED = pathlib.Path("/nowhere")
+    compiled = []
+    numba_compile = _FunctionCompiler.compile
+    def recording(self, args, return_type):
+        if self.py_func.__module__.startswith("anabranch."):
+            compiled.append(self.py_func.__name__)
+        return numba_compile(self, args, return_type)
+    _FunctionCompiler.compile = recording
+    from anabranch.splitmix import mix_all
+    return " ".join(map(str, [mix_all(np.array([3], np.uint64))[0], *compiled]))
+
+def fork(environment):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.environ.clear()
+            os.environ.update(environment)
+            os.write(writer, call_kernel().encode())
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    return reader
+
+for line in sys.stdin:
+    readers = [fork(environment) for environment in json.loads(line)]
+    print(json.dumps([open(reader).read() for reader in readers]), flush=True)
 """
 
 VALUE = "2092789425003139053"
 COMPILED = f"{VALUE} mix_all"
 
 
-def call_kernel(folder: Path | None = None, **environment: str) -> str:
-    """What PROGRAM prints in a new process."""
-    known = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME", VARIABLE)}
-    chosen = {VARIABLE: str(folder)} if folder else {}
-    finished = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env={**known, **chosen, **environment}, capture_output=True, text=True
-    )
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout.strip()
+Call = Callable[..., str]
+CallTogether = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def call_together() -> Iterator[CallTogether]:
+    """Returns what processes with these environments print, which are started together."""
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+
+        def call(*environments: dict[str, str]) -> list[str]:
+            hidden = ("HOME", "XDG_CACHE_HOME", VARIABLE)
+            known = {name: value for name, value in os.environ.items() if name not in hidden}
+            process.stdin.write(json.dumps([known | environment for environment in environments]) + "\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield call
+        process.stdin.close()
+
+
+@pytest.fixture
+def call_kernel(call_together: CallTogether) -> Call:
+    """Returns what a process prints, with a folder for compiled kernels or another environment."""
+
+    def call(folder: Path | None = None, **environment: str) -> str:
+        (printed,) = call_together(({VARIABLE: str(folder)} if folder else {}) | environment)
+        return printed
+
+    return call
 
 
 def stored(folder: Path) -> list[Path]:
     return sorted(folder.rglob("splitmix-mix_all-*.kernel"))
 
 
-def test_a_kernel_is_compiled_once_and_found_after_a_copy(tmp_path: Path) -> None:
+def test_a_kernel_is_compiled_once_and_found_after_a_copy(tmp_path: Path, call_kernel: Call) -> None:
     assert call_kernel(tmp_path / "first") == COMPILED
     assert call_kernel(tmp_path / "first") == VALUE
     (tmp_path / "second" / "kernels").mkdir(parents=True)
@@ -63,18 +108,13 @@ def test_a_kernel_is_compiled_once_and_found_after_a_copy(tmp_path: Path) -> Non
     assert call_kernel(tmp_path / "second") == VALUE
 
 
-def test_processes_that_start_together_compile_once(tmp_path: Path) -> None:
-    environment = {**os.environ, VARIABLE: str(tmp_path)}
-    processes = [
-        subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    printed = [process.communicate()[0].strip() for process in processes]
+def test_processes_that_start_together_compile_once(tmp_path: Path, call_together: CallTogether) -> None:
+    printed = call_together(*[{VARIABLE: str(tmp_path)}] * 3)
     assert sorted(printed) == [VALUE, VALUE, COMPILED]
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 1000], ids=["empty", "wrong checksum"])
-def test_a_damaged_file_is_compiled_again(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_file_is_compiled_again(tmp_path: Path, content: bytes, call_kernel: Call) -> None:
     call_kernel(tmp_path)
     (file,) = stored(tmp_path)
     file.write_bytes(content)
@@ -82,14 +122,14 @@ def test_a_damaged_file_is_compiled_again(tmp_path: Path, content: bytes) -> Non
     assert call_kernel(tmp_path) == VALUE
 
 
-def test_without_a_home_the_temporary_folder_is_used(tmp_path: Path) -> None:
+def test_without_a_home_the_temporary_folder_is_used(tmp_path: Path, call_kernel: Call) -> None:
     environment = {"HOME": "/proc/nowhere", "TMPDIR": str(tmp_path)}
     assert call_kernel(**environment) == COMPILED
     assert [path.parent.parent.name for path in stored(tmp_path)] == [f"anabranch-{os.getuid()}"]
     assert call_kernel(**environment) == VALUE
 
 
-def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path, call_kernel: Call) -> None:
     folder = tmp_path / f"anabranch-{os.getuid()}"
     folder.mkdir()
     (folder / "kernels").mkdir()
@@ -134,7 +174,7 @@ def test_a_full_disk_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_portable_kernels_are_used_where_native_ones_are_missing(tmp_path: Path) -> None:
+def test_portable_kernels_are_used_where_native_ones_are_missing(tmp_path: Path, call_kernel: Call) -> None:
     folder = tmp_path / "kernels"
     folder.mkdir(mode=0o700)
     lines: list[str] = []

@@ -8,9 +8,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pygments.token import Comment, Keyword, Name, Number, Operator, String
+from tests.drawn import examples
 
 from anabranch.editing import textmate
 from anabranch.editing.lexer import WorkbookLexer
@@ -126,7 +127,7 @@ def test_words_have_the_colours_that_the_parser_would_give_them():
             assert coloured == is_keyword or (coloured and word in TYPE_NAMES), (word, text[start - 40 : end + 40])
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.sampled_from(["AT", "LEAST", "key", *"x1.'`-\n ;(),e+<=_éſ"]), max_size=20).map("".join))
 def test_both_colour_any_text_alike(text):
     assert by_pygments(text) == by_textmate(text, textmate.grammar())

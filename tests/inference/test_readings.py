@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.binding.binder import declare
@@ -20,6 +20,7 @@ from anabranch.inference.stream import InferredFrom
 from anabranch.language.parser import parse
 from anabranch.transport.activations import TOO_LONG
 from anabranch.transport.inbox import Inbox
+from tests.drawn import examples
 from tests.inference.models import packed
 from tests.inference.test_stream import READERS, ROOMS, answers, building, inferring_job, random_readings, workbook_text
 from tests.oracles import hmm as oracle
@@ -56,7 +57,7 @@ def test_a_query_over_smoothed_stages_is_exact(tmp_path: Path) -> None:
         assert run.answers() == pytest.approx({key: p for key, p in expected.items() if p > 0}, abs=1e-9)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(seed=st.integers(0, 50), cut=st.integers(0, 30), method=st.sampled_from(["FILTER", "PARTICLE", "MLE"]))
 def test_any_split_of_readings_gives_the_answers_of_an_archive(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cut: int, method: str
@@ -150,7 +151,7 @@ def measured_readings(seed: int) -> list[dict]:
     return [{**row, "rssi": None if draw.random() < 0.2 else draw.normal(-55, 5)} for row in random_readings(seed)]
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(seed=st.integers(0, 50), cut=st.integers(0, 30))
 def test_measured_quantities_count_in_a_query_and_in_any_split(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cut: int

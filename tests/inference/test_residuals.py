@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate
 
@@ -21,6 +21,7 @@ from anabranch.inference.residuals import (
     residuals_of_positions,
     residuals_of_predictions,
 )
+from tests.drawn import examples
 
 rows = st.lists(
     st.tuples(st.integers(0, 1), st.integers(1, 9), st.integers(-9, 9), st.integers(-3, 3)), min_size=1, max_size=20
@@ -76,7 +77,7 @@ def test_a_position_is_withheld_while_its_sensor_is_silent(
         assert (abs(residuals.values) <= 4.0 + 1e-9).all()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.floats(0.1, 100), st.floats(0.2, 3), st.integers(0, 1000))
 def test_the_deviation_of_a_truncated_normal_law_is_found(error: float, ratio: float, seed: int) -> None:
     rng = np.random.default_rng(seed)

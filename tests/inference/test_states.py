@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -15,6 +15,7 @@ from anabranch.binding.derived_streams import METHOD_MODELS, WHOLE_ARCHIVE
 from anabranch.inference.hmm import Gaussians, Hmm, Sensing
 from anabranch.inference.infer import Inference, Inferred, KeyState
 from anabranch.inference.states import States, chain_of, sensors_of
+from tests.drawn import examples
 from tests.inference.models import Dense, cases, packed
 from tests.oracles import hmm as oracle
 
@@ -116,7 +117,7 @@ def test_smoothed_paths_of_states_are_those_of_explicit_durations(case: Case) ->
     assert oracle.distance(paths, oracle.posterior(case.weights())) < 1e-9
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(staged())
 def test_particles_are_near_the_filter(case: Case) -> None:
     n, steps = len(case.model.initial), len(case.readings)

@@ -19,7 +19,7 @@ from tests.drawn import examples
 from tests.local import bound_query
 from tests.monitor.compare import assert_same
 from tests.monitor.local import run_of
-from tests.oracles.monitor_distance import Contact, Pair, answers, answers_with_pairs
+from tests.oracles.monitor_distance import Contact, Pair, answers_with_pairs
 from tests.splits import splits
 
 from anabranch.binding.binder import bind, declare
@@ -68,15 +68,20 @@ def predictions(draw: Draw, number: int) -> dict[str, Any]:
     return row
 
 
-def expected_of(case: Case) -> list[dict[str, Any]]:
-    """The answers of the oracle; cases with contacts are rejected, and queries that are refused."""
+def expected_with_pairs(case: Case) -> list[tuple[dict[str, Any], Pair]]:
+    """The answers of the oracle and their pairs; cases with contacts are rejected, and queries that are refused."""
     query = bound_query(case.workbook, case.query)
     assume(plan(analyse(query)).refused is None)
     try:
-        return answers(query, case.rows)
+        return list(answers_with_pairs(query, case.rows))
     except Contact:
         assume(False)
         raise
+
+
+def expected_of(case: Case) -> list[dict[str, Any]]:
+    """The answers of the oracle."""
+    return [answer for answer, _ in expected_with_pairs(case)]
 
 
 def labels_of(case: Case) -> list[str]:
@@ -106,8 +111,7 @@ def test_any_split_gives_the_answers_of_the_oracle(data: st.DataObject, case: Ca
 @given(cases(within=(" WITHIN 1", " WITHIN 20"), most_rows=2))
 def test_the_boundary_is_a_polygon_near_the_curve(case: Case) -> None:
     """Its corners match, and the last match in any direction from its middle is near it."""
-    expected_of(case)
-    pairs = [pair for _, pair in answers_with_pairs(bound_query(case.workbook, case.query), case.rows)]
+    pairs = [pair for _, pair in expected_with_pairs(case)]
     for answer, pair in zip(run_of(case, [case.rows]).rows(), pairs, strict=True):
         corners = answer.get("boundary") or []
         event(f"{'many' if len(corners) > 50 else 'few'} corners")

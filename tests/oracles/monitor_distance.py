@@ -70,20 +70,29 @@ class Condition:
     def is_below(self) -> bool:
         return self.op in ("<", "<=")
 
+    @cached_property
+    def lines(self) -> list[list[tuple[int, float, float, int]]]:
+        """The coordinates in floats: fractions are converted once, not at each of thousands of instants."""
+        return [
+            [(operand, float(line.start), float(line.rate), sign) for operand, line, sign in terms]
+            for terms in self.coordinates
+        ]
+
     def predicted(self, at: Instants) -> list[float]:
         """The predicted coordinates."""
         return [
-            sum(sign * (float(line.start) + float(line.rate) * at[operand]) for operand, line, sign in terms) - center
-            for terms, center in zip(self.coordinates, self.point, strict=True)
+            sum(sign * (start + rate * at[operand]) for operand, start, rate, sign in terms) - center
+            for terms, center in zip(self.lines, self.point, strict=True)
         ]
 
+    @cached_property
     def errors(self) -> list[list[float]]:
         """The errors of which the error of each coordinate is the sum."""
         return [[float(line.error) for _, line, _ in terms if line.error > 0] for terms in self.coordinates]
 
     def extreme(self, at: Instants, farthest: bool) -> float:
         """The largest or the smallest distance (or value) of the true locations."""
-        reach = [sum(own) for own in self.errors()]
+        reach = [sum(own) for own in self.errors]
         if len(reach) == 1:
             return self.predicted(at)[0] + (reach[0] if farthest else -reach[0])
         places = []
@@ -94,14 +103,14 @@ class Condition:
 
     def excess(self, at: Instants, semantics: str) -> float:
         """By how much the compared number is above the bound: the one that decides, by the semantics."""
-        if semantics == "EXPECTED" or not any(self.errors()):
+        if semantics == "EXPECTED" or not any(self.errors):
             predicted = self.predicted(at)
             return (math.hypot(*predicted) if len(predicted) > 1 else predicted[0]) - self.bound
         return self.extreme(at, farthest=(semantics == "MUST") == self.is_below) - self.bound
 
     def probability(self, at: Instants) -> float:
         """The probability that the true locations satisfy the comparison."""
-        predicted, errors = self.predicted(at), self.errors()
+        predicted, errors = self.predicted(at), self.errors
         if not any(errors):
             return 1.0
         if len(predicted) > 1:

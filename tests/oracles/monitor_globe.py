@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ def on_sphere(longitude: float, latitude: float) -> Vector:
 
 def distance(one: Vector, other: Vector) -> float:
     """The length of the great circle between two points, in metres."""
-    return RADIUS * math.atan2(float(np.linalg.norm(np.cross(one, other))), float(one @ other))
+    return RADIUS * 2 * math.asin(min(1.0, math.dist(one, other) / 2))
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Plane:
     longitude: float
     latitude: float
 
-    @property
+    @cached_property
     def axes(self) -> tuple[Vector, Vector, Vector]:
         """The directions up, east and north at the origin."""
         up = on_sphere(self.longitude, self.latitude)

@@ -398,7 +398,7 @@ def test_a_solution_has_its_latest_time_and_its_sets_in_order(case: Case) -> Non
 
 
 def test_drawn_cases_cover_all_features_and_have_answers() -> None:
-    cases = drawn(constrain_cases(), 200)
+    cases = drawn(constrain_cases(), 120)
     seen = Counter[str]()
     for case in cases:
         rows = list(itertools.chain.from_iterable(case.rows.values()))

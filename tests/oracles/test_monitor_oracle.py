@@ -363,7 +363,7 @@ def test_equality_with_an_error_is_refused_by_the_binder() -> None:
 
 
 def test_drawn_cases_cover_every_feature_and_have_answers() -> None:
-    cases = drawn(monitor_cases(), 120)
+    cases = drawn(monitor_cases(), 100)
     seen = Counter[str]()
     for case in cases:
         rows = list(itertools.chain.from_iterable(case.rows.values()))

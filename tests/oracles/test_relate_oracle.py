@@ -251,7 +251,7 @@ def test_sampling_gives_up_if_almost_no_draw_is_in_order() -> None:
 
 @pytest.mark.parametrize("windows", [DEFAULT, COMMON, DIFFERING])
 def test_drawn_cases_have_ties_and_uncertain_answers(windows: str) -> None:
-    drawn_cases = drawn(cases(windows), 100)
+    drawn_cases = drawn(cases(windows), 50)
     tied = [bool({e for e in case.a.events if isinstance(e, Fraction)} & {*case.b.events}) for case in drawn_cases]
     answers = [probability(case.a, case.b, case.outer, case.inner, case.relations) for case in drawn_cases]
     assert sum(tied) > len(drawn_cases) / 4

@@ -507,7 +507,7 @@ CLAUSES: dict[str, Any] = {
 
 @pytest.mark.parametrize("clauses", CLAUSES)
 def test_drawn_cases_cover_all_features_and_have_answers(clauses: str) -> None:
-    cases = drawn(sequence_cases(**CLAUSES[clauses]), 160)
+    cases = drawn(sequence_cases(**CLAUSES[clauses]), 60)
     seen = Counter[str]()
     for case in cases:
         query = bound_case(case)

@@ -35,6 +35,18 @@ def test_bindings_in_blocks_equal_worlds(case: Case) -> None:
         assert_worlds(case, 1)
 
 
+def test_values_at_one_instant_have_their_own_probabilities() -> None:
+    workbook = """
+    CREATE STREAM r KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL MARKOV;
+    CREATE QUERY q AS PATTERN r(k, 'a') THEN r(k, v) GROUP BY k, v;
+    """
+    rows = [
+        {"k": "x", "t": t, "prev_v": previous, "v": value, "p": p}
+        for t, previous, value, p in [(1, None, "a", 0.6), (2, "a", "b", 0.5), (2, "a", "c", 0.3), (2, None, "b", 0.2)]
+    ]
+    assert_worlds(Case(workbook, "q", {"r": rows}, {}), n_buckets=1)
+
+
 def test_too_many_bindings_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bindings, "PAIRS_PER_ANSWER", 1)
     workbook = """

@@ -59,6 +59,20 @@ def test_the_joint_state_equals_worlds(case: Case) -> None:
         assert_worlds(case)
 
 
+@pytest.mark.parametrize("model", ["INDEPENDENT", "MARKOV"])
+def test_every_chain_has_its_own_clock(model: str) -> None:
+    """Two keys in one bucket, whose first events are too old at different instants."""
+    events = {"x": ((1, "a"), (2, "b"), (5, "a"), (6, "b"), (8, "b")), "y": ((1, "a"), (4, "b"), (6, "a"), (7, "b"))}
+    before = [None, "a", "b"] if model == "MARKOV" else [None]
+    rows = [
+        {"k": key, "v": value, "prev_v": previous, "t": t, "p": p}
+        for (key, own), p in zip(events.items(), (0.5, 0.7), strict=True)
+        for t, value in own
+        for previous in before
+    ]
+    assert_worlds(Case(WALK.format(kind="INTEGER", model=model, within=2), "q", {"r": rows}, {}), n_buckets=1)
+
+
 def test_sampled_worlds_drop_what_began_too_long_ago() -> None:
     workbook = WALK.format(kind="INTEGER", model="INDEPENDENT", within=2).replace("GROUP", "METHOD SAMPLING GROUP")
     rows = [{"k": "x", "v": "a", "t": 1, "p": 0.9}, {"k": "x", "v": "a", "t": 3, "p": 0.5}]
