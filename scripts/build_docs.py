@@ -30,7 +30,7 @@ OTHER_PAGES = {
 }
 
 #: What pages use: pictures, and the style of the site.
-ASSETS = {".css", ".js", ".json", ".svg"}
+ASSETS = {".css", ".js", ".json", ".png", ".svg"}
 
 _TARGET = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(?=\))")
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from scripts.build_docs import CONFIGURATION, link_rewriter, pages, site_text
+from scripts.build_docs import ASSETS, CONFIGURATION, link_rewriter, pages, site_text
 
 from tests.docs.pages import ROOT, markdown_files, name_of
 
 #: The host shows it; the site has docs/index.md instead.
 FIRST_PAGE = "README.md"
+
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 
 REPOSITORY = "https://host/project"
 KNOWN = {"docs/a.md": "a.md", "docs/queries/b.md": "queries/b.md", "examples/x/README.md": "examples/x.md"}
@@ -57,6 +61,12 @@ def test_the_navigation_has_each_page_once() -> None:
 )
 def test_a_link_leads_to_a_page_or_into_the_repository(page: str, link: str, expected: str) -> None:
     assert link_rewriter(page, KNOWN, REPOSITORY)(link) == expected
+
+
+def test_pictures_of_pages_are_part_of_the_site() -> None:
+    pictures = [picture for page in pages() for picture in PICTURE.findall((ROOT / page).read_text(encoding="utf-8"))]
+    assert any(picture.endswith(".png") for picture in pictures)
+    assert {PurePosixPath(picture).suffix for picture in pictures} <= ASSETS
 
 
 def test_a_bar_in_the_code_of_a_table_has_no_backslash() -> None:

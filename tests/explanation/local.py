@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from anabranch.explanation.case import Case
 from anabranch.explanation.explain import explainer_of
-from anabranch.planning.layouts import layouts_for
+from anabranch.language import nodes
+from anabranch.planning.derived import layouts_of
 from anabranch.planning.prepared import streams_of
 from anabranch.transport.job import JobContext
 from tests.local import FINGERPRINT, Rows, declared, prepared_query, relation_tables
@@ -21,13 +22,18 @@ def case_of(
     workbook: str, query: str, rows: Rows, relations: Mapping[str, Iterable[tuple[Any, ...]]] = MappingProxyType({})
 ) -> Case:
     """The case of a query with all rows."""
-    prepared = prepared_query(workbook, query)
-    layouts = layouts_for(streams_of([prepared]))
+    prepared, catalog = prepared_query(workbook, query), declared(workbook)
+    streams = streams_of([prepared])
+    inputs = [
+        catalog.require_stream(stream.source.stream) if isinstance(stream.source, nodes.PredictedSource) else stream
+        for stream in streams
+    ]
+    layouts = layouts_of(streams, inputs, ["."] * len(inputs))
     by_name = {name.lower(): part for name, part in rows.items()}
     parts = [table_of(layout, by_name.get(layout.name.lower(), ())) for layout in layouts]
     tables = tuple(part.select(layout.columns) for part, layout in zip(parts, layouts, strict=True))
     context = JobContext(layouts, relation_tables(workbook, relations), FINGERPRINT, False, (".",))
-    return Case.of(prepared, declared(workbook), context, tables)
+    return Case.of(prepared, catalog, context, tables)
 
 
 def with_selected_rows(case: Case, answer: Mapping[str, Any]) -> Case:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
 from math import exp
 from typing import Any
 
@@ -133,6 +134,39 @@ def test_a_monitor_depends_on_errors_and_constraints() -> None:
     assert false.moments[-1].subject == "ABS(a.y - b.y) <= 6"
 
 
+VANS = """
+CREATE STREAM positions KEY (id INTEGER) TIME t DOUBLE SPACE (x, y);
+CREATE STREAM vans KEY (id INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE
+  PREDICTED FROM positions ERROR 4 PERIOD 10;
+CREATE QUERY near AS MONITOR a, b FROM vans AS a, vans AS b
+  WHERE ABS(a.x - b.x) <= 5 AND a.id < b.id WITHIN 0 SEMANTICS MAY;
+"""
+
+
+def test_predictions_that_are_made_from_positions_depend_on_each_of_them() -> None:
+    places = {1: [(0.0, 0.0), (5.0, 5.0), (10.0, 20.0)], 2: [(0.0, 20.0), (5.0, 16.0), (10.0, 21.0)]}
+    rows = [{"id": van, "t": t, "x": x, "y": 0.0} for van, path in places.items() for t, x in path]
+    case = case_of(VANS, "near", {"positions": rows})
+    answer = min(case.answers(), key=lambda row: abs(row["probability"] - 0.5))
+    explainer = explainer_of("MONITOR")(case, answer)
+    positions = [piece for piece in explainer.pieces() if piece.what == "position"]
+    assert len(positions) == len(rows)
+    effects_of = set()
+    for piece in positions:
+        (number,) = piece.rows
+        others = case_of(
+            VANS, "near", {"positions": [row for index, row in enumerate(rows) if index != number]}
+        ).answers()
+        same_time = [
+            row["probability"]
+            for row in others
+            if row["valid_from"] <= answer["valid_to"] and answer["valid_from"] <= row["valid_to"]
+        ]
+        assert explainer.without([piece]) == pytest.approx(max(same_time, default=0.0)), piece.text
+        effects_of.add(explainer.without([piece]))
+    assert len(effects_of) > 1, "some positions matter, and some do not"
+
+
 # ---------------------------------------------------------------- RELATE
 
 
@@ -175,6 +209,24 @@ def test_a_configuration_depends_on_the_probabilities_of_its_events() -> None:
     true, false = explanation.histories
     assert any("DISTANCE(v, w) < 1: it is 0.9" in moment.event for moment in true.moments)
     assert [moment.event for moment in false.moments if moment.subject == "w"] == ["did not happen"]
+
+
+def test_a_configuration_depends_on_the_errors_of_its_locations() -> None:
+    workbook = """
+    CREATE STREAM phone KEY (id INTEGER) TIME t TIMESTAMP SPACE (x, y) ERROR 10;
+    CREATE QUERY meet AS CONSTRAIN a, b FROM phone
+      WHERE a.id < b.id AND SPAN(a, b) <= 2 HOURS AND DISTANCE(a, b) <= 20 SEMANTICS EXPECTED;
+    """
+    start = datetime(2026, 3, 2, 9, tzinfo=UTC)
+    rows = [
+        {"id": 1, "t": start, "x": 0.0, "y": 0.0},
+        {"id": 2, "t": start + timedelta(minutes=63), "x": 18.0, "y": 0.0},
+    ]
+    explanation = only(case_of(workbook, "meet", {"phone": rows}))
+    assert 0.4 < explanation.probability < 0.9
+    assert effects(explanation)["ERROR 10 of phone"] == pytest.approx(1.0), "the readings are near enough"
+    bounds = [moment.event for moment in explanation.histories[0].moments if moment.subject == "bound"]
+    assert bounds == ["DISTANCE(a, b) <= 20: it is 18", "SPAN(a, b) <= 2 hours: it is 1.05 hours"]
 
 
 # ---------------------------------------------------------------- all kinds

@@ -91,6 +91,19 @@ def met() -> pa.Table:
     )
 
 
+def sectors() -> pa.Table:
+    """A RELATE with more pairs than a list shows."""
+    pairs = [(a, b) for a in range(1, 12) for b in range(a + 1, 13)]
+    sector = pa.struct([("sector", pa.int64())])
+    return pa.table(
+        {
+            "a": pa.array([{"sector": a} for a, _ in pairs], sector),
+            "b": pa.array([{"sector": b} for _, b in pairs], sector),
+            "probability": [1 / (b - a) for a, b in pairs],
+        }
+    )
+
+
 def journeys() -> pa.Table:
     """The events of the journeys of `met`; the early bus left its second stop at an instant that was lost."""
     times = {"early": (0, 4, 10, None, 30, 34), "late": (3, 6, 14, 18, 33, 40), "express": (2, 5, 11, 16)}

@@ -33,6 +33,7 @@ DRAWN = {
     "tracks": lambda: ab.plot(given.near(), title="near", data=given.predictions(), error=5, period=30),
     "map": lambda: ab.plot(given.storms(), title="storms"),
     "lanes": lambda: ab.plot(given.pumps(), title="pumps"),
+    "matrix": lambda: ab.plot(given.sectors(), title="jams"),
     "evaluation": lambda: ab.plot(given.evaluation(), title="cases"),
 }
 
@@ -47,6 +48,7 @@ LABELS = {
     "tracks": {"near", "a", "b", "c", "x", "time"},
     "map": {"storms", "event", "u", "v", "w", "longitude", "latitude"},
     "lanes": {"pumps", "event", "v", "1", "2", "0.360"},
+    "matrix": {"jams", "sector of a", "sector of b", "probability"},
     "evaluation": {"cases", "Reliability", "Thresholds", "precision", "recall", "F1", "share of true answers"},
 }
 
@@ -76,7 +78,7 @@ def test_every_chart_of_answers_has_a_slider_that_hides_answers_tooltips_and_zoo
     filters = [view for view in marks(spec) if "datum.probability >= threshold" in json.dumps(view.get("transform"))]
     assert filters
     assert any("tooltip" in view["encoding"] for view in filters)
-    assert any(parameter.get("bind") == "scales" for parameter in _all_parameters(spec)) or name == "relate"
+    assert any(parameter.get("bind") == "scales" for parameter in _all_parameters(spec)) or name in ("relate", "matrix")
 
 
 def _all_parameters(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -276,6 +278,13 @@ def test_pattern_has_a_stem_at_each_instant_and_a_line_at_the_threshold() -> Non
     assert types == ["rule", "point", "rule", "rule"], "stems, points, intervals of sampled answers, threshold"
 
 
+def test_whole_times_have_whole_ticks() -> None:
+    for first, last in ((3, 4), (3.0, 4.0)):
+        drawn = texts(ab.plot(pa.table({"t": [first, last], "probability": [0.5, 0.6]})).to_svg())
+        assert {"3", "4"} <= set(drawn)
+        assert "3.5" not in drawn
+
+
 def test_rows_of_per_are_bars_from_their_beginning_to_their_end() -> None:
     chart = DRAWN["per"]()
     first = rows(chart, "group")[0]
@@ -339,6 +348,39 @@ def test_relate_has_the_most_probable_pair_first_and_shades_lost_ends() -> None:
     assert early == [(0.0, 4.0), (10.0, 10.0), (30.0, 34.0)]
     lost = [(span["lane"], span["side"], span["t"], span["t_to"]) for span in spans if not span["certain"]]
     assert lost == [(1, "a", 10.0, 30.0), (2, "a", 10.0, 30.0)]
+
+
+def test_many_pairs_of_few_keys_are_a_matrix() -> None:
+    chart = ab.plot(given.sectors(), title="jams")
+    cells = {(row["first"], row["second"]): row["probability"] for row in rows(chart, "first")}
+    assert len(cells) == 66
+    assert cells["2", "11"] == pytest.approx(1 / 9)
+    spec = chart.to_dict()
+    (cell,) = marks(spec)
+    assert cell["mark"]["type"] == "rect"
+    assert cell["encoding"]["x"]["scale"]["domain"] == [str(number) for number in range(2, 13)], "numbers by size"
+    assert len(rows(ab.plot(given.sectors(), limit=40), "lane")) == 40, "a limit asks for a list"
+
+
+def test_answers_about_the_same_keys_share_a_lane() -> None:
+    chart = ab.plot(pa.concat_tables([given.near(), given.near().set_column(6, "probability", [[0.9, 0.2, 0.1]])]))
+    bars = rows(chart, "valid_to")
+    assert sorted(bar["lane"] for bar in bars) == [0, 0, 1, 1, 2, 2]
+    assert sorted(bar["text"] for bar in bars if bar["text"]) == ["0.450", "0.800", "1.000"]
+    live = pa.concat_tables([given.near(live=True)] * 2)
+    assert len({bar["lane"] for bar in rows(ab.plot(live), "valid_to")}) == 6, "corrections do not cover each other"
+
+
+def test_lanes_that_are_not_shown_are_counted() -> None:
+    pairs = [{"a": {"car": n, "t": 0}, "b": {"car": n + 1, "t": 0}, "valid_from": 0, "valid_to": 1 + n % 2,
+              "probability": 0.5 if n < 70 else 0.4} for n in range(80)]  # fmt: skip
+    chart = ab.plot(pairs)
+    assert "40 of 80 lanes, with 40 of 80 answers: those with the highest probabilities" in subtitle(chart)
+    assert {row["probability"] for row in rows(chart, "valid_to")} == {0.5}
+    events = [{"t": float(n), "v": [{"pump": 1, "when": float(n)}], "probability": 0.5} for n in range(60)]
+    chart = ab.plot(events)
+    assert len({row["lane"] for row in rows(chart, "component")}) == 40
+    assert "40 of 60 answers: those with the highest probabilities" in subtitle(chart)
 
 
 def test_monitor_has_validity_and_its_certain_part() -> None:

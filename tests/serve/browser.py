@@ -60,8 +60,7 @@ class Seen:
         page.on("request", lambda request: self._request(request.url))
 
     def _message(self, kind: str, text: str) -> None:
-        # Vega-Lite warns if layers state the same domain in two ways; charts do so on purpose.
-        if kind == "error" or (kind == "warning" and not text.startswith('WARN Conflicting scale property "domain')):
+        if kind in ("error", "warning"):
             self.console.append(text)
 
     def _request(self, url: str) -> None:

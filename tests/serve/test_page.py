@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from anabranch import Session
-from anabranch.cli.examples import examples_folder
 from anabranch.cli.serve.gallery import EXAMPLES
 from tests.serve.browser import Seen, chromium, opened, served
+from tests.serve.streams import Stream
 
 pytestmark = pytest.mark.spark
+
+#: The marks of the charts of the examples, and how many an answer has. The three events of the CONSTRAIN have two each:
+#: a paler one of a less probable answer does not show the lines below it. The answers of a MONITOR share lanes.
+MARKS = {"PATTERN": ("symbol", 1), "SEQUENCE": ("rule", 1), "RELATE": ("rect", 1), "CONSTRAIN": ("symbol", 6)}
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -36,6 +38,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for side, t, p in (("in", 1, 0.9), ("out", 2, 0.4), ("in", 3, 0.5), ("out", 4, 0.7)))]  # fmt: skip
     (folder / "door.csv").write_text("\n".join(rows) + "\n")
     (folder / "truth.csv").write_text("x,t\nana,4\n")
+    # A run that is long enough to be cancelled.
+    many = (f"{n % 5000},{'in' if n % 2 else 'out'},{n},0.5" for n in range(400_000))
+    (folder / "many.csv").write_text("id,side,t,p\n" + "\n".join(many) + "\n")
     return folder
 
 
@@ -89,6 +94,24 @@ def _picture(page: Any, name: str) -> None:
         page.screenshot(path=f"{folder}/{name}.png")
 
 
+def _marks(page: Any, mark: str) -> int:
+    """How many marks of a type the chart has; axes and legends are not among them."""
+    found: int = page.locator(f"#view-chart svg .role-mark.mark-{mark} > *").count()
+    return found
+
+
+def _with_answers(page: Any) -> None:
+    """Wait for the answers of the last run, or run the query."""
+    from playwright.sync_api import TimeoutError as NotShown
+
+    page.wait_for_selector("#run:enabled")
+    try:
+        page.wait_for_selector("#summary", timeout=5_000)
+    except NotShown:
+        _run(page)
+    page.wait_for_selector("#view-answers tbody tr")
+
+
 def _serious(page: Any) -> list[str]:
     """The findings of Axe that are serious or critical."""
     from axe_playwright_python.sync_playwright import Axe
@@ -106,12 +129,13 @@ def test_an_example_of_each_kind_runs_with_one_click(page: Any, name: str) -> No
     page.click(f"#examples .card:has-text('{example.question}')")
     page.wait_for_selector(f"#summary-text:has-text('of {example.query};')")
     page.wait_for_selector("#view-answers tbody tr")
-    assert page.text_content("#summary-text strong").split()[0] != "0"
+    n_answers = int(page.text_content("#summary-text strong").split()[0].replace(",", ""))
+    assert n_answers > 0
+    assert page.text_content("#view-answers th:first-child") == "probability"
+    assert page.locator("#view-answers tbody tr:first-child .end button").is_visible()
     _picture(page, f"answers-{name}")
     assert _serious(page) == []
-    page.click("#tab-chart")
-    page.wait_for_selector("#view-chart svg")
-    assert page.locator("#view-chart svg path").count() > 5
+    _assert_chart(page, example.kind, n_answers)
     _picture(page, f"chart-{name}")
     page.click("#tab-plan")
     assert example.query in page.text_content("#view-plan")
@@ -119,11 +143,33 @@ def test_an_example_of_each_kind_runs_with_one_click(page: Any, name: str) -> No
     page.click("#view-answers tbody tr:first-child button")
     page.wait_for_selector("#why-content .answer")
     page.wait_for_selector("#why-content .history")
+    assert page.text_content("#why-content .answer strong") == page.text_content("td.probability span")
     _picture(page, f"why-{name}")
     assert _serious(page) == []
 
 
-def test_errors_are_shown_below_their_line_while_typing(page: Any) -> None:
+def _assert_chart(page: Any, kind: str, n_answers: int) -> None:
+    """The chart has the marks of the answers, is not wider than the view, and follows the threshold."""
+    from playwright.sync_api import expect
+
+    page.click("#tab-chart")
+    page.wait_for_selector("#view-chart svg")
+    if kind == "MONITOR":
+        assert _marks(page, "rect") >= _marks(page, "text") > 40, "a bar with a label for each answer in 40 lanes"
+    else:
+        mark, each = MARKS[kind]
+        assert _marks(page, mark) == each * n_answers
+    view = page.locator("#view-chart")
+    assert view.evaluate("element => element.scrollWidth <= element.clientWidth")
+    if kind == "PATTERN":
+        page.fill("#threshold", "40")
+        page.wait_for_selector(f"#remaining:not(:has-text('{n_answers} of'))")
+        remaining = int(page.text_content("#remaining").split()[0])
+        expect(page.locator("#view-chart svg .role-mark.mark-symbol > *")).to_have_count(remaining)
+        page.fill("#threshold", "0")
+
+
+def test_the_editor_shows_errors_below_their_line_and_completes_words(page: Any) -> None:
     _write(page, WORKBOOK.replace("THEN door", "THEN dor"))
     page.wait_for_selector(".finding")
     assert "did you mean 'door'?" in page.text_content(".finding")
@@ -131,24 +177,17 @@ def test_errors_are_shown_below_their_line_while_typing(page: Any) -> None:
     assert page.text_content("#checked").startswith("1 error")
     _picture(page, "error")
     assert _serious(page) == []
+    _write(page, WORKBOOK.replace("door.csv", "../door.csv"))
+    page.wait_for_selector(".finding:has-text('not in the folder')")
     _write(page, WORKBOOK)
     page.wait_for_selector("#run:enabled")
     assert page.query_selector(".finding") is None
-
-
-def test_words_are_completed(page: Any) -> None:
     _write(page, WORKBOOK + "CREATE QUERY more AS PATTERN doo")
     page.keyboard.press("Control+Space")
     page.wait_for_selector(".cm-tooltip-autocomplete li:has-text('door')")
     _picture(page, "completion")
     page.keyboard.press("Enter")
-    assert page.text_content(".cm-content").endswith("PATTERN door")
-
-
-def test_a_path_outside_of_the_folder_is_an_error(page: Any) -> None:
-    _write(page, WORKBOOK.replace("door.csv", "../door.csv"))
-    page.wait_for_selector(".finding")
-    assert "not in the folder" in page.text_content(".finding")
+    page.wait_for_selector(".cm-line:has-text('more AS PATTERN door')")
 
 
 def test_answers_are_text_and_the_threshold_hides_some(page: Any) -> None:
@@ -157,6 +196,9 @@ def test_answers_are_text_and_the_threshold_hides_some(page: Any) -> None:
     assert page.locator("#view-answers tbody tr").count() == 4
     assert HOSTILE in page.locator("#view-answers tbody").inner_text()
     assert page.query_selector("#view-answers img") is None
+    assert page.locator("#view-answers th").all_inner_texts()[:3] == ["probability", "t", "x"], (
+        "no bounds that are equal"
+    )
     assert "precision" in page.text_content("#remaining")
     page.fill("#threshold", "50")
     page.wait_for_selector("#remaining:not(:has-text('4 of 4'))")
@@ -167,21 +209,12 @@ def test_answers_are_text_and_the_threshold_hides_some(page: Any) -> None:
     page.wait_for_selector("th[aria-sort=descending]")
 
 
-def test_a_failed_run_and_a_cancelled_run_say_so(page: Any) -> None:
+def test_a_failed_run_and_a_cancelled_run_say_so_and_a_workbook_is_saved(page: Any, folder: Path) -> None:
     _write(page, WORKBOOK.replace("door.csv", "missing.csv"))
     page.wait_for_timeout(600)
-    _run(page)
+    page.click("#run:enabled")
     page.wait_for_selector("#view-answers .failed")
     assert "missing.csv" in page.text_content("#view-answers")
-    _write(page, WORKBOOK)
-    page.wait_for_timeout(600)
-    page.click("#run:enabled")
-    page.click("#cancel")
-    page.wait_for_selector("#running", state="hidden")
-    assert "was cancelled" in page.text_content("#view-answers")
-
-
-def test_a_workbook_is_saved(page: Any, folder: Path) -> None:
     changed = WORKBOOK + "-- a remark\n"
     _write(page, changed)
     page.wait_for_selector("#title.changed")
@@ -191,6 +224,13 @@ def test_a_workbook_is_saved(page: Any, folder: Path) -> None:
     _write(page, WORKBOOK)
     page.click("#save")
     page.wait_for_selector("#title:not(.changed)")
+    _write(page, WORKBOOK.replace("door.csv", "many.csv"))
+    page.wait_for_timeout(600)
+    page.click("#run:enabled")
+    page.click("#cancel")
+    page.wait_for_selector("#view-answers:has-text('was cancelled')")
+    _write(page, WORKBOOK)
+    page.wait_for_selector("#title:not(.changed)")
 
 
 def test_the_keyboard_is_enough(page: Any) -> None:
@@ -198,8 +238,10 @@ def test_the_keyboard_is_enough(page: Any) -> None:
         if page.evaluate("document.activeElement.id") == "show-examples":
             break
         page.keyboard.press("Tab")
+    _picture(page, "focus")
     page.keyboard.press("Enter")
     page.wait_for_selector("#examples[open]")
+    _picture(page, "examples")
     page.keyboard.press("Escape")
     page.wait_for_selector("#examples", state="hidden")
     page.focus(".cm-content")
@@ -220,34 +262,37 @@ def test_the_keyboard_is_enough(page: Any) -> None:
 )
 def test_dark_and_narrow(browser: Any, address: str, seen: Seen, options: dict[str, Any]) -> None:
     with opened(browser, address, seen, **options) as page:
-        _run(page)
-        page.wait_for_selector("#view-answers tbody tr")
+        _with_answers(page)
         name = "dark" if "color_scheme" in options else "narrow"
         _picture(page, name)
         assert _serious(page) == []
         page.click("#tab-chart")
         page.wait_for_selector("#view-chart svg")
+        assert _marks(page, "symbol") == 4
         _picture(page, f"{name}-chart")
         width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width[0] <= width[1], "the page does not scroll sideways"
+        page.click("#tab-answers")
+        page.click("#view-answers tbody tr:first-child button")
+        page.wait_for_selector("#why-content .history")
+        _picture(page, f"{name}-why")
+        assert _serious(page) == []
 
 
-def test_the_live_view_shows_a_stream(browser: Any, seen: Seen, spark: SparkSession, tmp_path: Path) -> None:
-    session = Session(spark)
-    session.execute_file(str(examples_folder() / "coffee.abq"))
-    checkpoint, output = str(tmp_path / "checkpoint" / "coffee"), str(tmp_path / "out" / "coffee")
-    session.start("coffee", checkpoint, output, trigger={"availableNow": True}).awaitTermination()
-    session.end_input(checkpoint)
-    session.start("coffee", checkpoint, output, trigger={"availableNow": True}).awaitTermination()
+def test_the_live_view_follows_a_stream(browser: Any, seen: Seen, tmp_path: Path) -> None:
     with (
+        Stream(tmp_path) as stream,
         served(tmp_path, "--checkpoint", "checkpoint", "--output", "out") as address,
         opened(browser, address, seen) as page,
     ):
-        page.wait_for_selector("#view-live .stream")
+        page.wait_for_selector("#view-live .stream.runs")
         text = page.inner_text("#view-live")
         assert "coffee" in text
-        assert "does not run" in text
-        assert "24" in text, "the rows that were read"
-        page.wait_for_selector("#view-live tbody tr")
+        assert f"{stream.n_rows:,}" in text, "the rows that were read"
+        assert page.locator("#view-live .spark rect").count() == stream.n_batches
+        assert page.locator("#view-live tbody tr").count() == 3
+        stream.add_batch("zoe")
+        page.wait_for_selector("#view-live td:has-text('zoe')")
+        page.wait_for_selector(f"#view-live dd:has-text('{stream.n_rows:,}')")
         _picture(page, "live")
         assert _serious(page) == []

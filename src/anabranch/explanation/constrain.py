@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from anabranch.binding.time_bounds import comparison
+from anabranch.binding.time_bounds import comparison, time_bound
 from anabranch.binding.typed import Constant, Reference, Typed, conjuncts, with_references
-from anabranch.binding.words import condition_text
-from anabranch.catalog import Stream
+from anabranch.binding.words import condition_text, count_of, duration_text
+from anabranch.catalog import Catalog, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.constrain.analysis import ConstrainAnalysis
 from anabranch.constrain.functions import value_of_events
@@ -24,6 +24,8 @@ from anabranch.explanation.explanation import History, Moment
 from anabranch.explanation.identity import same
 from anabranch.explanation.pieces import Piece
 from anabranch.explanation.structs import condition_pieces, field_of, row_of, shifted
+from anabranch.language import nodes
+from anabranch.language.types import Type
 from anabranch.planning.selection import Selection
 from anabranch.transport.layout import Layout, require_distribution
 
@@ -80,7 +82,16 @@ class ConstrainExplainer(Explainer[BoundConstrain]):
         """The events that are uncertain, those that a NOT excludes, the conditions, and rows of relations."""
         pieces = [piece for stream in range(len(self.case.tables)) for piece in self._events(stream)]
         pieces.sort(key=lambda piece: (piece.t, piece.text))
-        return [*pieces, *condition_pieces(self.case), *relation_pieces(self.case, self.case.prepared.analysis)]
+        relations = relation_pieces(self.case, self.case.prepared.analysis)
+        return [*pieces, *self._location_errors(), *condition_pieces(self.case), *relations]
+
+    def _location_errors(self) -> Iterator[Piece]:
+        """The error of the locations of each stream, which are then known."""
+        for stream in self.query.streams:
+            error = stream.location_error
+            if error is not None:
+                text = f"ERROR {error.source if error.amount is None else f'{error.amount:g}'} of {stream.name}"
+                yield Piece("error", text, change=_with_known_locations(stream))
 
     def _events(self, stream: int) -> Iterator[Piece]:
         """The events of the answer, which are then certain; other events, which are then absent."""
@@ -139,17 +150,20 @@ class ConstrainExplainer(Explainer[BoundConstrain]):
 
     def _tightest(self) -> Iterator[Moment]:
         """The bounds that the configuration comes nearest to."""
-        conditions = (*self.query.conditions, *self.query.located)
-        found = [
-            bound
-            for condition in dict.fromkeys(part for whole in conditions for part in conjuncts(whole))
-            for bound in [self._bound(condition)]
-            if bound is not None
+        located = _parts(self.query.located)
+        # Where true locations are bounded, the bounds on the readings only follow from them.
+        bounded = {compared[1] for compared in map(comparison, located) if compared is not None}
+        others = [
+            part
+            for part in _parts(self.query.conditions)
+            for compared in [comparison(part)]
+            if compared is None or compared[1] not in bounded
         ]
+        found = [bound for part in (*others, *located) for bound in [self._bound(part)] if bound is not None]
         for _, text, value in sorted(found, key=lambda bound: bound[0])[:BOUNDS]:
-            yield Moment(None, "bound", f"{text}: it is {value:.6g}")
+            yield Moment(None, "bound", f"{text}: it is {value}")
 
-    def _bound(self, condition: Typed) -> tuple[float, str, float] | None:
+    def _bound(self, condition: Typed) -> tuple[float, str, str] | None:
         """How near the value of an inequality is to its bound, relative to the bound; the inequality; the value."""
         compared = comparison(condition)
         if compared is None or compared[0] in ("=", "<>"):
@@ -162,7 +176,13 @@ class ConstrainExplainer(Explainer[BoundConstrain]):
         if not values:
             return None
         value = min(values, key=lambda found: abs(limit - found))
-        return abs(limit - value) / max(abs(limit), LEAST), condition_text(condition), value
+        slack = abs(limit - value) / max(abs(limit), LEAST)
+        by_owner = {variable.name: variable.stream for variable in self.query.present}
+        time = next(iter(by_owner.values())).time.type
+        if time is Type.TIMESTAMP and time_bound(by_owner, condition) is not None:
+            text = f"{condition_text(left)} {compared[0]} {duration_text(limit, time)}"
+            return slack, text, _readable_duration(value)
+        return slack, condition_text(condition), f"{value:.6g}"
 
     def _values(self, tree: Typed) -> list[float]:
         """The values of an expression for all events of the configuration that it can mean."""
@@ -189,6 +209,18 @@ class ConstrainExplainer(Explainer[BoundConstrain]):
             if isinstance(value, int | float):
                 values.append(float(value))
         return values
+
+
+def _parts(conditions: Sequence[Typed]) -> list[Typed]:
+    """The conditions that are joined by AND, each once."""
+    return list(dict.fromkeys(part for whole in conditions for part in conjuncts(whole)))
+
+
+def _readable_duration(seconds: float) -> str:
+    """A duration with three digits, in the largest unit that it has."""
+    units = ((86400, "day"), (3600, "hour"), (60, "minute"))
+    size, unit = next(((size, unit) for size, unit in units if abs(seconds) >= size), (1, "second"))
+    return count_of(float(f"{seconds / size:.3g}"), unit)
 
 
 def _with_mention(reference: Reference) -> Reference:
@@ -228,6 +260,17 @@ def _with_needed_rows(case: Case, answer: Mapping[str, Any]) -> Case:
         kept = [number for number, row in enumerate(rows) if any(all(map(same, row, found)) for found in wanted)]
         tables.append(table.take(pa.array(kept, pa.int64())))
     return case.with_tables(tuple(tables))
+
+
+def _with_known_locations(stream: Stream) -> Callable[[Case], Case]:
+    """Takes the readings of a stream as the true locations."""
+
+    def change(case: Case) -> Case:
+        declared = stream.declaration
+        exact = replace(stream, declaration=replace(declared, error=(nodes.ErrorBound(None, 0),)))
+        return replace(case, catalog=Catalog({**case.catalog.entries, stream.name.lower(): exact}))
+
+    return change
 
 
 def _made_certain(stream: int, number: int) -> Callable[[Case], Case]:

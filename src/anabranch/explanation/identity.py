@@ -24,9 +24,9 @@ def same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(same, one, other))
     if one is None or other is None:
         return one is other
-    numbers = [_number(value) for value in (one, other)]
-    if None not in numbers:
-        return math.isclose(numbers[0], numbers[1], rel_tol=1e-9, abs_tol=1e-9)  # type: ignore[arg-type]
+    left, right = _number(one), _number(other)
+    if left is not None and right is not None:
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
     return _text(one) == _text(other)
 
 

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from anabranch.binding.bound import BoundOperand
 from anabranch.explanation.case import Case, Row
-from anabranch.explanation.explainer import Explainer, literal
+from anabranch.explanation.explainer import Explainer, described, literal
 from anabranch.explanation.explanation import History, Moment
 from anabranch.explanation.identity import find
 from anabranch.explanation.pieces import Piece
-from anabranch.explanation.structs import condition_pieces, elapsed, field_of, row_of
-from anabranch.language import nodes
+from anabranch.explanation.structs import condition_pieces, conditions_of, elapsed, field_of, row_of
 from anabranch.language.unparse import unparse
 from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.query import BoundMonitor
@@ -24,6 +24,9 @@ from anabranch.transport.layout import Layout, PredictionColumns, require_predic
 
 #: A probability that differs less from 1 is 1, apart from rounding.
 LEAST = 1e-9
+
+#: Evidence from which predictions are made.
+POSITION = "position"
 
 
 class MonitorExplainer(Explainer[BoundMonitor]):
@@ -46,12 +49,9 @@ class MonitorExplainer(Explainer[BoundMonitor]):
         if query.buffer is not None or query.nearest is not None:
             return [Selection() for _ in layouts]
         selections = []
-        for layout in layouts:
-            events = [
-                answer[operand.label]
-                for operand in query.operands
-                if operand.stream.name.lower() == layout.name.lower()
-            ]
+        # The layout of a stream that is predicted from positions has the name of the positions.
+        for stream, layout in zip(query.streams, layouts, strict=True):
+            events = [answer[operand.label] for operand in query.operands if operand.stream.name == stream.name]
             keys = tuple({key: field_of(event, key) for key in layout.keys} for event in events)
             if require_prediction(layout).reporting is not None:
                 # What a sensor reports depends on all its earlier positions.
@@ -65,8 +65,40 @@ class MonitorExplainer(Explainer[BoundMonitor]):
     # ------------------------------------------------------------ evidence
 
     def pieces(self) -> list[Piece]:
-        """The errors of the predictions, and the constraints."""
-        return [*self._errors(), *condition_pieces(self.case, "constraint")]
+        """The positions from which predictions are made, or the errors of predictions; and the constraints."""
+        positions = sorted(self._positions(), key=lambda piece: (piece.t, piece.text))
+        return [*positions, *self._errors(), *condition_pieces(self.case, "constraint")]
+
+    def _positions(self) -> Iterator[Piece]:
+        for stream, (layout, table) in enumerate(zip(self.case.context.layouts, self.case.tables, strict=True)):
+            if require_prediction(layout).reporting is None:
+                continue
+            for number, row in enumerate(table.to_pylist()):
+                key = ", ".join(literal(row[name]) for name in layout.keys)
+                values = described({name: row[name] for name in layout.values})
+                yield Piece(POSITION, f"{layout.name}({key}): {values}", row[layout.time], stream, None, (number,))
+
+    def without(self, pieces: Sequence[Piece]) -> float:
+        """The probability without some pieces; other positions make other predictions, which are valid at the time."""
+        if all(piece.what != POSITION for piece in pieces):
+            return super().without(pieces)
+        rows = find(self.without_pieces(pieces).answers(), self._keys())
+        return max((float(row["probability"]) for row in rows if _overlap(row, self.row) >= 0), default=0.0)
+
+    def _keys(self) -> dict[str, Any]:
+        """The keys of the answer, without the times of its predictions."""
+        layouts = self.case.context.layouts
+        return {
+            operand.label: {
+                name: value
+                for name, value in self.row[operand.label].items()
+                if name.lower() in {key.lower() for key in layouts[self._stream_of(operand)].keys}
+            }
+            for operand in self.query.operands
+        }
+
+    def _stream_of(self, operand: BoundOperand) -> int:
+        return [stream.name for stream in self.query.streams].index(operand.stream.name)
 
     def _errors(self) -> Iterator[Piece]:
         for label, stream, number in self._predictions():
@@ -83,9 +115,8 @@ class MonitorExplainer(Explainer[BoundMonitor]):
 
     def _predictions(self) -> Iterator[tuple[str, int, int]]:
         """The predictions of the answer: the operand, the number of its stream, and the number of the row."""
-        names = [layout.name.lower() for layout in self.case.context.layouts]
         for operand in self.query.operands:
-            stream = names.index(operand.stream.name.lower())
+            stream = self._stream_of(operand)
             number = row_of(self.case.tables[stream], self.row[operand.label])
             if number is not None:
                 yield operand.label, stream, number
@@ -100,9 +131,12 @@ class MonitorExplainer(Explainer[BoundMonitor]):
 
     def notes(self) -> list[str]:
         """Why errors are not left out."""
-        if any(require_prediction(layout).reporting is not None for layout in self.case.context.layouts):
+        if self._made_from_positions():
             return ["the errors of predictions that are made from positions also decide what is reported; they stay"]
         return []
+
+    def _made_from_positions(self) -> bool:
+        return any(require_prediction(layout).reporting is not None for layout in self.case.context.layouts)
 
     def _found(self, answers: Iterable[Row], identity: Mapping[str, Any]) -> Row | None:
         """Of several regions of the same predictions, the one that has most of the time of the answer."""
@@ -118,6 +152,8 @@ class MonitorExplainer(Explainer[BoundMonitor]):
     def histories(self) -> list[History]:
         """The instants at which the answer is most probable, and the constraint that most likely fails there."""
         note = "These are the instants at which it is most probable, with the predicted values and their errors."
+        if self._made_from_positions():
+            note = "These are the reports from which the predictions are made, with the errors of the predictions."
         true = History(True, tuple(self._values()), self.probability, note=note)
         if self.probability > 1 - LEAST:
             return [true, History(False, ())]
@@ -126,11 +162,12 @@ class MonitorExplainer(Explainer[BoundMonitor]):
         return [true, History(False, tuple(moments), None, note="The errors are such that this constraint fails.")]
 
     def _values(self) -> Iterator[Moment]:
-        """The predicted values of each operand at the instants of the highest probability."""
+        """The predicted values of each operand where the probability is highest, or the reported positions."""
         instants = list(self.row["sample"].values())
         for (label, stream, number), t in zip(self._predictions(), instants, strict=True):
             layout, row = self.case.context.layouts[stream], self.case.tables[stream].slice(number, 1).to_pylist()[0]
             prediction = require_prediction(layout)
+            t = t if prediction.reporting is None else row[layout.time]
             since = elapsed(row[layout.time], t)
             errors = self._errors_of(stream, number)
             values = ", ".join(
@@ -149,11 +186,9 @@ class MonitorExplainer(Explainer[BoundMonitor]):
             text = max(without, key=lambda name: without[name])
             if without[text] > self.probability + LEAST:
                 return text
-        where = self.case.query.declaration.body.where  # type: ignore[attr-defined]
-        items = where.items if isinstance(where, nodes.And) else (where,)
-        return next(
-            unparse(item) for item in items if unparse(item) not in {piece.text for piece in pieces} or not pieces
-        )
+        known = {piece.text for piece in pieces}
+        texts = [unparse(item) for item in conditions_of(self.case)]
+        return next((text for text in texts if text not in known), texts[0])
 
 
 def _predicted(row: Row, index: int, name: str, prediction: PredictionColumns, since: float) -> float:

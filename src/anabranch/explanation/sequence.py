@@ -15,6 +15,7 @@ from anabranch.explanation.explanation import History, Moment
 from anabranch.explanation.pieces import Piece
 from anabranch.explanation.structs import elapsed, field_of, is_valid, row_of, shifted
 from anabranch.planning.selection import Selection
+from anabranch.sequence import syntax
 from anabranch.sequence.analysis import SequenceAnalysis
 from anabranch.sequence.densities import log_density
 from anabranch.sequence.distributions import distribution_of
@@ -86,7 +87,7 @@ class SequenceExplainer(Explainer[BoundSequence]):
 
     def _losses(self) -> Iterator[Piece]:
         """Each loss rate; without it, no reading of its component is lost."""
-        for item in self.case.query.declaration.body.miss:  # type: ignore[attr-defined]
+        for item in _loss_rates(self.case):
             text = f"MISS BY {item.column}" if isinstance(item, MissBy) else f"MISS {item.component} {item.probability}"
             change = _without_miss(item)
             if is_valid(self.case, change):
@@ -133,7 +134,7 @@ class SequenceExplainer(Explainer[BoundSequence]):
 
     def _without_loss_of(self, component: BoundComponent) -> float:
         """The probability if every reading of a component were read."""
-        for item in self.case.query.declaration.body.miss:  # type: ignore[attr-defined]
+        for item in _loss_rates(self.case):
             if isinstance(item, Miss) and item.component.lower() == component.name:
                 return self.without([Piece("loss rate", "", change=_without_miss(item))])
         return 0.0
@@ -258,10 +259,14 @@ def _log_density(delay: BoundDelay, x: F64) -> F64:
 
 def _without_miss(item: Miss | MissBy) -> Callable[[Case], Case]:
     def change(case: Case) -> Case:
-        items = case.query.declaration.body.miss  # type: ignore[attr-defined]
-        return case.with_body(miss=tuple(other for other in items if other != item))
+        return case.with_body(miss=tuple(other for other in _loss_rates(case) if other != item))
 
     return change
+
+
+def _loss_rates(case: Case) -> tuple[Miss | MissBy, ...]:
+    body = case.query.declaration.body
+    return body.miss if isinstance(body, syntax.Sequence) else ()
 
 
 def _key_value(analysis: SequenceAnalysis, answer: Mapping[str, Any]) -> Any:

@@ -9,12 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.constrain.syntax import Constrain
 from anabranch.errors import AnabranchError
 from anabranch.explanation.case import Case
 from anabranch.explanation.identity import same
 from anabranch.explanation.pieces import Piece
 from anabranch.language import nodes
 from anabranch.language.unparse import unparse
+from anabranch.monitor.syntax import Monitor
+from anabranch.pattern.syntax import Pattern
+from anabranch.relate.syntax import Relate
+from anabranch.sequence.syntax import Sequence
 from anabranch.text import short
 
 
@@ -46,21 +51,32 @@ def elapsed(start: Any, end: Any) -> float:
 
 def condition_pieces(case: Case, what: str = "condition") -> Iterator[Piece]:
     """The conditions of WHERE that are joined by AND; those without which the query is not valid are left out."""
-    where = getattr(case.query.declaration.body, "where", None)
-    items = where.items if isinstance(where, nodes.And) else () if where is None else (where,)
-    for item in items:
+    for item in conditions_of(case):
         change = without_condition(item)
         if is_valid(case, change):
             yield Piece(what, short(unparse(item), 80), change=change)
+
+
+def conditions_of(case: Case) -> tuple[nodes.Expr, ...]:
+    """The conditions of WHERE that are joined by AND."""
+    where = _where(case)
+    if where is None:
+        return ()
+    return where.items if isinstance(where, nodes.And) else (where,)
+
+
+def _where(case: Case) -> nodes.Expr | None:
+    body = case.query.declaration.body
+    # A combination of queries has no WHERE of its own.
+    return body.where if isinstance(body, Pattern | Sequence | Relate | Monitor | Constrain) else None
 
 
 def without_condition(item: nodes.Expr) -> Callable[[Case], Case]:
     """Leaves out a condition of WHERE."""
 
     def change(case: Case) -> Case:
-        where: nodes.Expr = case.query.declaration.body.where  # type: ignore[attr-defined]
-        items = where.items if isinstance(where, nodes.And) else (where,)
-        kept = tuple(other for other in items if other != item)
+        where = _where(case)
+        kept = tuple(other for other in conditions_of(case) if other != item)
         left = replace(where, items=kept) if isinstance(where, nodes.And) and len(kept) > 1 else next(iter(kept), None)
         return case.with_body(where=left)
 

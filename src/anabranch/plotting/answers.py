@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -24,6 +24,9 @@ PROBABILITY = "probability"
 
 LONGEST_LABEL, LONGEST_DETAIL = 28, 160
 """The maximum lengths of a label next to an axis, and of a value in a tooltip."""
+
+MOST_KEYS = 120
+"""The most keys on a side of a matrix."""
 
 Row = dict[str, Any]
 
@@ -114,6 +117,14 @@ def is_event(field: pa.Field) -> bool:
     return pa.types.is_struct(kind) and field.name not in NOT_GROUPS
 
 
+def is_matrix(table: pa.Table) -> bool:
+    """Return whether answers are about pairs of few keys, so that they fill a matrix."""
+    pairs = [field.name for field in table.schema if is_event(field)]
+    if len(pairs) != 2 or set(table.column_names) - {*pairs, *NOT_GROUPS}:
+        return False
+    return all(1 < len({key_text(key) for key in table[name].to_pylist()}) <= MOST_KEYS for name in pairs)
+
+
 @dataclass(frozen=True, slots=True)
 class Answers:
     """The answers that a chart shows.
@@ -143,6 +154,10 @@ class Answers:
             order = pc.sort_indices(valid, [(PROBABILITY, "descending")])
             shown = valid.take(pc.array_take(order, pc.sort_indices(order.slice(0, limit))))
         return cls(shown, table.num_rows, table.num_rows - valid.num_rows)
+
+    def fewer(self, limit: int) -> Answers:
+        """Return those with the highest probabilities, at most `limit`."""
+        return replace(self, table=Answers.highest(self.table, limit).table)
 
     @property
     def notes(self) -> list[str]:

@@ -14,7 +14,7 @@ from anabranch.plotting.answers import Answers, Row
 from anabranch.plotting.land import coastlines
 from anabranch.plotting.locations import Space, event_columns, space_of
 
-LOWEST, HIGHEST = 240, 640
+LOWEST, HIGHEST = 240, 480
 """Bounds of the height in pixels. Within them a map keeps its proportions."""
 
 MARGIN = 0.12
@@ -25,12 +25,13 @@ SEEN = 2.0
 
 
 def draw(
-    answers: Answers, title: str, threshold: float | None, space: Sequence[str] | None = None, **options: Any
-) -> Any:
+    answers: Answers, title: str, threshold: float | None, space: Sequence[str] | None = None, limit: int | None = None,
+    **options: Any,
+) -> Any:  # fmt: skip
     """Draw the locations of the events of each answer, linked in the order of the variables."""
     found = space_of(event_columns(answers), space)
     if found is None:
-        return lanes.draw(answers, title, threshold, **options)
+        return lanes.draw(answers.fewer(limit or lanes.MOST), title, threshold, **options)
     points = _points(answers, found)
     if found.geodesic:
         _turn(points)
@@ -39,7 +40,8 @@ def draw(
     across = (right - left) * (math.cos(math.radians((bottom + top) / 2)) if found.geodesic else 1)
     height = min(max(marks.WIDTH * (top - bottom) / max(across, 1e-9), LOWEST), HIGHEST)
     width = min(marks.WIDTH, max(height * across / (top - bottom), 320))
-    chart = chart.properties(width=round(width), height=round(height))
+    # The page of `serve` makes charts narrower, and keeps the proportions of this one.
+    chart = chart.properties(width=round(width), height=round(height), usermeta={"proportions": "kept"})
     placed = {row["answer"] for row in points}
     notes = ["linked: the events of one answer; paler: less probable", *answers.notes]
     if len(placed) < answers.table.num_rows:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import AnabranchError
 from anabranch.evaluation import Evaluation
-from anabranch.plotting.answers import KINDS, Answers, kind_of, table_of
+from anabranch.plotting.answers import KINDS, Answers, is_matrix, kind_of, table_of
 
 if TYPE_CHECKING:
     from anabranch.plotting.chart import Chart
 
-LIMITS = {"pattern": 5_000, "sequence": 40, "relate": 40, "monitor": 40, "constrain": 5_000}
+LIMITS = {"pattern": 5_000, "lanes": 40, "relate": 40, "matrix": 5_000, "monitor": 5_000, "constrain": 5_000}
 """The answers that a chart shows; fewer where each has a line of its own."""
-
-_MODULES = {"sequence": "lanes"}
 
 
 def plot(
@@ -48,7 +46,7 @@ def plot(
         Where the slider of the threshold begins: answers below it are hidden.
     limit : int, optional
         The maximum number of answers; those with the highest probabilities are kept, and the chart says so. The
-        default is 5,000 for PATTERN and CONSTRAIN, and 40 where each answer has a line of its own.
+        default is 40 where each answer has a line of its own, and 5,000 elsewhere.
     data : as `answers`, optional
         The predictions of a MONITOR, for tracks; the rows of the entities of a RELATE, for their intervals.
     space : pair of str, optional
@@ -76,11 +74,13 @@ def plot(
         raise AnabranchError(f"limit is at least 1, not {limit}")
     if threshold is not None and not 0 <= threshold <= 1:
         raise AnabranchError(f"threshold is between 0 and 1, not {threshold}")
-    shown = Answers.highest(table, limit or LIMITS[kind])
     rows = None if data is None else table_of(data)
-    module = import_module(f"anabranch.plotting.{_module_of(kind, table.column_names)}")
-    options = {"data": rows, "space": space, "time": time, "error": error, "period": period}
-    drawn = module.draw(shown, title, threshold, **options)
+    name = _module_of(kind, table.column_names)
+    if name == "relate" and rows is None and limit is None and table.num_rows > LIMITS[name] and is_matrix(table):
+        name = "matrix"
+    shown = Answers.highest(table, limit or LIMITS[name])
+    options = {"data": rows, "space": space, "time": time, "error": error, "period": period, "limit": limit}
+    drawn = import_module(f"anabranch.plotting.{name}").draw(shown, title, threshold, **options)
     return Chart(drawn, title or f"{kind.upper()} answers")
 
 
@@ -96,7 +96,7 @@ def _module_of(kind: str, columns: Sequence[str]) -> str:
         return "pattern"
     if not {"t", "valid_from"} & set(columns):
         return "relate"
-    return _MODULES.get(kind, kind)
+    return "lanes" if kind == "sequence" else kind
 
 
 def _checked(kind: str) -> str:

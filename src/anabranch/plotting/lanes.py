@@ -11,6 +11,9 @@ from anabranch.plotting import marks
 from anabranch.plotting.answers import Answers, Row, event_time, events_of, instant, key_text
 from anabranch.text import probability_text
 
+MOST = 40
+"""The answers that have a lane, unless another number is given."""
+
 MARGIN = 0.06
 """How far before the first event one is drawn that is missing there, as a share of the time of all answers."""
 
@@ -41,7 +44,7 @@ def draw(answers: Answers, title: str, threshold: float | None, time: str | None
 def _layered(answers: Answers, points: list[Row], spans: list[Row], labels: Sequence[str]) -> Any:
     domain = marks.extent([span[name] for span in spans for name in ("t", "t_to")])
     times = answers.table["t"].to_pylist()
-    at, end = (marks.time_axis(field, times, domain=domain, padding=46) for field in ("t", "t_to"))
+    at, end = (marks.time_axis(field, times, domain, 46, len(labels)) for field in ("t", "t_to"))
     lane = marks.lane_axis(labels)
     faint = alt.Opacity("probability:Q", scale=alt.Scale(domain=[0, 1], range=[0.4, 1]), legend=None)
     colour = alt.Color("component:N", title="event", scale=alt.Scale(domain=answers.events))

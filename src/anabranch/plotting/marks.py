@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,9 @@ from anabranch.plotting.answers import PROBABILITY, Answers, Row, instant, is_cl
 WIDTH = 720
 LANE = 26
 """The width of a chart, and the height of a lane, in pixels."""
+
+MANY_LANES = 16
+"""With more lanes than these, the horizontal axis is above them: below, it would be out of sight."""
 
 PROBABILITY_SCALE = alt.Scale(domain=[0, 1])
 
@@ -43,20 +47,35 @@ def shown() -> Any:
     return f"datum.{PROBABILITY} >= threshold - 1e-9"
 
 
-def time_axis(field: str, times: Sequence[Any], **options: Any) -> Any:
+def orient(lanes: int) -> Any:
+    """Return the side of the horizontal axis."""
+    return "top" if lanes > MANY_LANES else "bottom"
+
+
+def time_axis(field: str, times: Sequence[Any], domain: Sequence[float], padding: int = 0, lanes: int = 0) -> Any:
     """Return the horizontal axis of a field of the chart; `times` are times of the answers. Timestamps are in UTC.
 
     The title has the date if it is the same for all times; otherwise it is on the axis, at midnight.
     """
+    # An expression: Vega-Lite converts a list of timestamps for one end of a bar only, and warns that both ends differ.
+    scale = {"domain": alt.ExprRef(f"[{domain[0]}, {domain[1]}]"), "padding": padding, "nice": False}
+    side = orient(lanes)
     if not is_clock(times):
-        whole = all(isinstance(time, int) for time in times if time is not None)
-        axis = alt.Axis(tickCount=10, tickMinStep=1) if whole else alt.Axis(tickCount=10)
-        return alt.X(f"{field}:Q", title="time", axis=axis, scale=alt.Scale(zero=False, nice=False, **options))
+        axis = alt.Axis(tickCount=10, orient=side, **_whole_ticks(times, domain))
+        return alt.X(f"{field}:Q", title="time", axis=axis, scale=alt.Scale(zero=False, **scale))
     instants = [found for found in map(instant, times) if found is not None]
     days = {datetime.fromtimestamp(found / 1000, UTC).date() for found in (min(instants), max(instants))}
     title = f"time (UTC), {days.pop()}" if len(days) == 1 else "time (UTC)"
-    axis = alt.Axis(tickCount=8, labelExpr=f"utcFormat(datum.value, {json.dumps(TIME_LABELS)})")
-    return alt.X(f"{field}:T", title=title, axis=axis, scale=alt.Scale(type="utc", nice=False, **options))
+    axis = alt.Axis(tickCount=8, orient=side, labelExpr=f"utcFormat(datum.value, {json.dumps(TIME_LABELS)})")
+    return alt.X(f"{field}:T", title=title, axis=axis, scale=alt.Scale(type="utc", **scale))
+
+
+def _whole_ticks(times: Sequence[Any], domain: Sequence[float]) -> dict[str, Any]:
+    """Return the ticks of whole numbers: Vega would also write 3.5 between 3 and 4."""
+    if not all(float(time).is_integer() for time in times if time is not None):
+        return {}
+    first, last = math.ceil(domain[0]), math.floor(domain[1])
+    return {"values": list(range(first, last + 1)), "format": ",d"} if last - first <= 10 else {"tickMinStep": 1}
 
 
 def extent(numbers: Sequence[float | None]) -> list[float]:

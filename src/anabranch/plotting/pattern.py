@@ -30,7 +30,7 @@ def draw(answers: Answers, title: str, threshold: float | None, **_: Any) -> Any
     colour = marks.status_colour(answers)
     domain = marks.extent([row[name] for row in kept for name in ("t", "t_to")])
     padding = 0 if per else 12
-    at, middle = (marks.time_axis(field, times, domain=domain, padding=padding) for field in ("t", "middle"))
+    at, middle = (marks.time_axis(field, times, domain, padding) for field in ("t", "middle"))
     single = len({row["group"] for row in kept}) <= 1
     height = HEIGHT_OF_ONE if single else HEIGHT
     layers = alt.layer(*_layers(answers, (at, middle), per, single, colour)).properties(

@@ -41,7 +41,8 @@ def draw(
 
 def _bars(answers: Answers, rows: list[Row], labels: Sequence[str]) -> Any:
     base = alt.Chart(marks.data(rows)).transform_filter(marks.shown()).encode(y=marks.lane_axis(labels))
-    length = alt.X("probability:Q", title="probability", scale=marks.PROBABILITY_SCALE, axis=alt.Axis(tickCount=5))
+    axis = alt.Axis(tickCount=5, orient=marks.orient(len(labels)))
+    length = alt.X("probability:Q", title="probability", scale=marks.PROBABILITY_SCALE, axis=axis)
     colour = marks.status_colour(answers)
     encoded: dict[str, Any] = {"tooltip": marks.tooltips(answers), **({} if colour is None else {"color": colour})}
     bars = base.mark_bar(style="answer", height=13, cornerRadius=2).encode(x=length, **encoded)
@@ -73,7 +74,7 @@ def _intervals(
     axis = marks.lane_axis([""] * len(ranked))
     base = alt.Chart(marks.data(spans)).transform_filter(marks.shown())
     encoded = {
-        "x": marks.time_axis("t", entities.times, domain=domain),
+        "x": marks.time_axis("t", entities.times, domain, lanes=len(ranked)),
         "x2": "t_to:Q",
         "y": axis,
         "yOffset": alt.YOffset("side:N", sort=sides, scale=alt.Scale(paddingInner=0.3, paddingOuter=0.4)),

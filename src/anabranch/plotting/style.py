@@ -16,7 +16,7 @@ FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'Liberation Sans', sans-
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """The colours of a theme; `categories` are used in this order."""
+    """The colours of a theme; `categories` are used in this order, and probabilities are from `faint` to `accent`."""
 
     paper: str
     ink: str
@@ -24,17 +24,20 @@ class Colours:
     grid: str
     land: str
     accent: str
+    faint: str
     alarm: str
     categories: tuple[str, ...]
 
 
 LIGHT = Colours(
-    paper="#ffffff", ink="#1b1f24", muted="#59636e", grid="#e4e8ec", land="#e9ece4", accent="#0072b2", alarm="#d55e00",
+    paper="#ffffff", ink="#1b1f24", muted="#59636e", grid="#e4e8ec", land="#e9ece4", accent="#0072b2", faint="#d6e8f3",
+    alarm="#d55e00",
     categories=("#0072b2", "#d55e00", "#009e73", "#b5508a", "#8a6a00", "#56b4e9", "#59636e"),
 )  # fmt: skip
 
 DARK = Colours(
-    paper="#14171b", ink="#e8eaed", muted="#a3adb8", grid="#2b3138", land="#262c2b", accent="#56b4e9", alarm="#e69f00",
+    paper="#14171b", ink="#e8eaed", muted="#a3adb8", grid="#2b3138", land="#262c2b", accent="#56b4e9", faint="#1d3342",
+    alarm="#e69f00",
     categories=("#56b4e9", "#e69f00", "#2fbf96", "#e08cbb", "#f0e442", "#d55e00", "#a3adb8"),
 )  # fmt: skip
 
@@ -54,7 +57,7 @@ def config(theme: str) -> dict[str, Any]:
         "view": {"stroke": None},
         "mark": {"color": found.accent},
         "text": {"color": found.muted, "fontSize": 11},
-        "range": {"category": list(found.categories)},
+        "range": {"category": list(found.categories), "heatmap": [found.faint, found.accent]},
         "style": _styles(found),
         "title": {
             "anchor": "start", "frame": "group", "fontSize": 16, "fontWeight": 600, "color": found.ink, "offset": 14,

@@ -49,12 +49,13 @@ class Workshop:
 
     def state(self) -> dict[str, Any]:
         """What the page needs when it is loaded."""
+        last = self.runs.last
         return {
             "workbook": self.opened.document(),
             "own": self.own.title,
             "examples": [example.document() for example in EXAMPLES.values()],
             "words": _vocabulary(),
-            "run": self.runs.last.document() if self.runs.last else None,
+            "run": last.document() if last is not None and last.file == self.opened.file else None,
             "is_live": self.checkpoint is not None or self.output is not None,
             "has_charts": _has_charts(),
             "version": version("anabranch"),

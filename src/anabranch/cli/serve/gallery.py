@@ -51,6 +51,7 @@ EXAMPLES: Mapping[str, Example] = {
 #: Smaller sizes than usual: an example answers in seconds.
 _SIZES: Mapping[str, Mapping[str, Any]] = {
     "shop": {"items": 300},
+    "traffic": {"sectors": 100},
     "vehicles": {"objects": 120, "duration": 60.0},
 }
 

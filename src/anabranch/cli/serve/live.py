@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.cli.serve.tables import cells, shown_columns
 from anabranch.cli.status import status_of
 from anabranch.evaluation.files import read_table
 from anabranch.runtime.file_system import Folder, LocalFolder
 from anabranch.runtime.stream_log import Entry, entries, folders_with_log
-from anabranch.text import short, value_text
 
 #: How many micro-batches of a stream are drawn.
 MOST_BATCHES = 120
@@ -77,5 +77,4 @@ def _last_table(folder: Path) -> pa.Table:
 
 def _rows(table: pa.Table) -> dict[str, Any]:
     last = table.slice(max(0, table.num_rows - NEWEST))
-    cells = [[short(value_text(column[row]), 80) for row in reversed(range(last.num_rows))] for column in last.columns]
-    return {"columns": last.column_names, "rows": [list(row) for row in zip(*cells, strict=True)]}
+    return cells(last.take(pa.array(range(last.num_rows - 1, -1, -1), pa.int64())), shown_columns(last))

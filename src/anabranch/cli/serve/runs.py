@@ -15,6 +15,7 @@ import pyarrow as pa
 from anabranch.arrays import F64, I64
 from anabranch.cli.background import Background
 from anabranch.cli.run import first_answers
+from anabranch.cli.serve.tables import cells, probabilities_of, shown_columns, without_microseconds
 from anabranch.cli.serve.workbench import Opened, require_valid
 from anabranch.errors import AnabranchError, WorkbookError
 from anabranch.evaluation import evaluate
@@ -26,7 +27,6 @@ from anabranch.plotting.style import THEMES, config
 from anabranch.runtime.failures import translate
 from anabranch.runtime.spark_mode import row_counter
 from anabranch.session import Session
-from anabranch.text import short, value_text
 from anabranch.transport.operator import Counts
 
 #: The page gets no more answers of a run.
@@ -35,6 +35,8 @@ MOST_ANSWERS = 100_000
 MOST_ROWS = 200
 #: The thresholds of the slider.
 THRESHOLDS = tuple(n / 100 for n in range(101))
+#: Columns that do not say which answer it is.
+_NOT_NAMED = ("probability", "lower", "upper", "method")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,13 @@ class Answers:
 
     @cached_property
     def probabilities(self) -> F64:
-        """The probability of each answer; 1 if the answers have none."""
-        if "probability" not in self.table.column_names:
-            return np.ones(self.table.num_rows)
-        return np.nan_to_num(self.table["probability"].to_numpy().astype(np.float64))
+        """The probability of each answer."""
+        return probabilities_of(self.table)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The columns that the page shows."""
+        return shown_columns(self.table)
 
     def rows(self, threshold: float, by_probability: bool, first: int) -> dict[str, Any]:
         """Some rows of the table, with their numbers in the run."""
@@ -89,15 +94,8 @@ class Answers:
         if by_probability:
             chosen = chosen[np.argsort(-self.probabilities[chosen], kind="stable")]
         shown = chosen[first : first + MOST_ROWS]
-        part = self.table.take(pa.array(shown))
-        cells = [[short(value_text(value), 200) for value in column] for column in part.columns]
-        return {
-            "columns": part.column_names,
-            "rows": [list(row) for row in zip(*cells, strict=True)],
-            "numbers": shown.tolist(),
-            "probabilities": self.probabilities[shown].tolist(),
-            "total": len(chosen),
-        }
+        found = cells(self.table.take(pa.array(shown)), self.columns)
+        return {**found, "numbers": shown.tolist(), "total": len(chosen)}
 
     def _reaching(self, threshold: float) -> I64:
         # A threshold of the slider is a rounded number.
@@ -120,7 +118,8 @@ class Answers:
         """What moved the probability of an answer, and the most likely histories, as data for JSON."""
         if row >= self.table.num_rows:
             raise AnabranchError(f"there is no answer {row}")
-        found = self.session.why(self.query, self.table.slice(row, 1).to_pylist()[0])
+        answer = self.table.slice(row, 1)
+        found = self.session.why(self.query, answer.to_pylist()[0])
         effects = [
             {"evidence": item["evidence"], "t": _time(item["t"]), "without": item["without"], "effect": item["effect"]}
             for item in found.to_rows()
@@ -137,8 +136,8 @@ class Answers:
             for history in found.histories
         ]
         return {
-            "answer": found.answer, "probability": found.probability, "effects": effects, "histories": histories,
-            "notes": list(found.notes),
+            "answer": cells(answer, [name for name in self.columns if name not in _NOT_NAMED]),
+            "probability": found.probability, "effects": effects, "histories": histories, "notes": list(found.notes),
         }  # fmt: skip
 
     @cached_property
@@ -150,7 +149,7 @@ class Answers:
 
 
 def _time(t: Any) -> str:
-    return "" if t is None else literal(t)
+    return "" if t is None else without_microseconds(literal(t))
 
 
 def _times(first: Any, last: Any) -> str:
@@ -172,11 +171,13 @@ class Run:
     Attributes
     ----------
     number : increases with each run
+    file : the workbook
     error : one line for each error; empty while there is none
     """
 
     number: int
     query: str
+    file: Path
     began: float = field(default_factory=time.monotonic)
     ended: float | None = None
     counter: Any = None
@@ -232,7 +233,7 @@ class Runs:
         if self._future is not None and not self._future.done():
             raise AnabranchError("a query is running; cancel it first")
         name = require_valid(text, opened).catalog.require_query(query).name
-        run = Run((self.last.number if self.last else 0) + 1, name)
+        run = Run((self.last.number if self.last else 0) + 1, name, opened.file)
         self.last = run
         self._future = self._background.submit(lambda: self._execute(run, text, opened))
         return run

@@ -1,12 +1,11 @@
 // The answers of a run: a table with probabilities as bars, a chart, and what the threshold leaves.
 import { call } from "./api.js";
-import { element, number, plural, probabilityText } from "./elements.js";
+import { element, number, plural } from "./elements.js";
+import { answerRow, heading } from "./tables.js";
 
-// Pixels for the padding of the view, the padding of a chart and its labels.
-const MARGINS = 190;
+// The padding of the view, and the least width of a chart without its labels, in pixels.
+const PADDING = 40;
 const LEAST_WIDTH = 180;
-// Vega warns of domains that are stated twice, which is intended.
-const ERRORS = 1;
 
 const view = (name) => document.getElementById(name);
 
@@ -26,7 +25,7 @@ export class AnswersView {
 
   async show(run) {
     this.run = run;
-    this.drawn = null;
+    this.drawn = this.chart = null;
     this.slider.value = 0;
     const counts = Object.entries(run.counts).filter(([name]) => !["answers", "kept"].includes(name));
     view("summary-text").replaceChildren(
@@ -96,7 +95,7 @@ export class AnswersView {
 
   headings(columns) {
     const cells = columns.map((name) => {
-      if (name !== "probability") return element("th", { scope: "col" }, name);
+      if (name !== "probability") return heading(name);
       const sort = () => {
         this.byProbability = !this.byProbability;
         this.fill();
@@ -104,21 +103,14 @@ export class AnswersView {
       const order = this.byProbability ? "descending" : "none";
       return element("th", { scope: "col", "aria-sort": order }, element("button", { type: "button", onclick: sort }, name));
     });
-    return element("tr", {}, ...cells, ...(this.onWhy ? [element("th", { scope: "col" }, "")] : []));
+    return element("tr", {}, ...cells, element("th", { scope: "col", class: "end" }, element("span", { class: "unseen" }, "explanation")));
   }
 
   append(body, page) {
-    const at = page.columns.indexOf("probability");
-    page.rows.forEach((row, index) => {
-      const p = page.probabilities[index];
-      const cells = row.map((text, column) => column === at
-        ? element("td", { class: "probability" }, element("span", {}, probabilityText(p)), bar(p))
-        : element("td", { title: text.length > 40 ? text : undefined }, text));
-      if (this.onWhy) {
-        const ask = () => this.onWhy(this.run, page.numbers[index]);
-        cells.push(element("td", {}, element("button", { type: "button", onclick: ask, "aria-label": `Why answer ${page.numbers[index] + 1}` }, "Why")));
-      }
-      body.append(element("tr", {}, ...cells));
+    page.numbers.forEach((answer, index) => {
+      const ask = () => this.onWhy(this.run, answer);
+      const why = element("button", { type: "button", onclick: ask, "aria-label": `Why answer ${answer + 1}` }, "Why");
+      body.append(element("tr", {}, ...answerRow(page, index), element("td", { class: "end" }, why)));
     });
   }
 
@@ -139,10 +131,8 @@ export class AnswersView {
       const theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
       const figure = element("div", { role: "img", "aria-label": `Chart of the answers of ${this.run.query}` });
       place.replaceChildren(figure);
-      const embedded = await window.vegaEmbed(figure, fitted(specification, place.clientWidth - MARGINS), {
-        config: configs[theme], renderer: "svg", ast: true, actions: false, tooltip: { theme }, logLevel: ERRORS,
-      });
-      this.chart = embedded.view;
+      const options = { config: configs[theme], renderer: "svg", ast: true, actions: false, tooltip: { theme } };
+      this.chart = await embedded(figure, specification, options, place.clientWidth - PADDING);
       await this.chart.signal("threshold", this.threshold).runAsync();
     } catch (error) {
       place.replaceChildren(element("p", { class: "failed" }, error.message));
@@ -150,18 +140,27 @@ export class AnswersView {
   }
 }
 
-// Charts have a fixed width, which may be more than there is.
-function fitted(value, most) {
-  if (Array.isArray(value)) return value.map((each) => fitted(each, most));
-  if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [
-    name, name === "data" || name === "datasets" ? inner
-      : name === "width" && inner > most ? Math.max(most, LEAST_WIDTH) : fitted(inner, most),
-  ]));
+// Draws a chart that fits the view. How wide its labels are is known when it is drawn.
+async function embedded(figure, specification, options, available) {
+  const draw = async (width) => (await window.vegaEmbed(figure, fitted(specification, width), options)).view;
+  const drawn = await draw(available);
+  const missing = available - figure.querySelector("svg").getBoundingClientRect().width;
+  if (missing >= 0) return drawn;
+  drawn.finalize();
+  return draw(Math.max(available + missing, LEAST_WIDTH));
 }
 
-function bar(p) {
-  const made = element("i", { "aria-hidden": "true" });
-  made.style.width = `${Math.round(p * 60)}px`;
-  return made;
+// Charts have a fixed width, which may be more than there is. A map keeps its proportions.
+function fitted(specification, most) {
+  const isMap = specification.usermeta?.proportions === "kept";
+  const share = isMap ? Math.min(1, most / specification.width) : 1;
+  const inner = (value) => {
+    if (Array.isArray(value)) return value.map(inner);
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [
+      name, name === "data" || name === "datasets" ? part : name === "width" && part > most ? most : inner(part),
+    ]));
+  };
+  const made = inner(specification);
+  return isMap ? { ...made, height: Math.round(made.height * share) } : made;
 }

@@ -11,13 +11,13 @@ export function element(tag, attributes = {}, ...children) {
 
 export const number = (value) => value.toLocaleString("en");
 
-export function plural(count, word) {
-  return `${number(count)} ${count === 1 ? word : `${word}s`}`;
+export function plural(count, word, several = `${word}s`) {
+  return `${number(count)} ${count === 1 ? word : several}`;
 }
 
 // A probability between 0 and 1 is never shown as 0 or 1.
 export function probabilityText(p) {
-  if (p > 0.999 && p < 1) return ">0.999";
-  if (p > 0 && p < 0.001) return "<0.001";
+  if (p >= 0.9995 && p < 1) return ">0.999";
+  if (p > 0 && p < 0.0005) return "<0.001";
   return p.toFixed(3);
 }

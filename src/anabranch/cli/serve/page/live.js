@@ -1,6 +1,7 @@
 // The live view: what the streams of a checkpoint folder do, and their newest answers.
 import { call } from "./api.js";
-import { element, number } from "./elements.js";
+import { element, number, plural } from "./elements.js";
+import { answerRow, heading } from "./tables.js";
 
 const EVERY_MS = 1000;
 
@@ -45,14 +46,18 @@ function stream(found) {
     "article", { class: found.runs ? "stream runs" : "stream" },
     element("h3", {}, found.name, element("small", {}, found.runs ? "runs" : "does not run")),
     element("dl", { class: "figures" }, ...figures.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
-    ...(found.batches.length ? [element("p", { class: "spark-label" }, `rows of the last ${found.batches.length} micro-batches`), bars(found.batches)] : []),
+    ...(found.batches.length ? [element("p", { class: "spark-label" }, barsText(found.batches)), bars(found.batches)] : []),
   );
 }
+
+const mostRows = (batches) => Math.max(...batches.map((batch) => batch.rows), 1);
+
+const barsText = (batches) => `rows of the last ${plural(batches.length, "micro-batch", "micro-batches")}; the highest bar: ${number(mostRows(batches))}`;
 
 function bars(batches) {
   const namespace = "http://www.w3.org/2000/svg";
   const made = document.createElementNS(namespace, "svg");
-  const most = Math.max(...batches.map((batch) => batch.rows), 1);
+  const most = mostRows(batches);
   const width = 6, height = 54;
   made.setAttribute("viewBox", `0 0 ${width * Math.max(batches.length, 40)} ${height}`);
   made.setAttribute("preserveAspectRatio", "none");
@@ -72,12 +77,11 @@ function bars(batches) {
 
 function newest(found) {
   if (!found.rows.length) return [];
-  const heading = element("tr", {}, ...found.columns.map((name) => element("th", { scope: "col" }, name)));
-  const rows = found.rows.map((row) => element("tr", {}, ...row.map((text) => element("td", {}, text))));
+  const rows = found.rows.map((_, index) => element("tr", {}, ...answerRow(found, index)));
   return [
     element("h3", { class: "newest" }, `Newest answers of ${found.query}`),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Newest answers of ${found.query}` },
-      element("table", {}, element("thead", {}, heading), element("tbody", {}, ...rows))),
+      element("table", {}, element("thead", {}, element("tr", {}, ...found.columns.map(heading))), element("tbody", {}, ...rows))),
   ];
 }
 

@@ -16,6 +16,8 @@ let saved = "";
 let queries = [];
 let wanted = "";
 let running = false;
+// Increases with each run and each workbook: what was asked before is then not shown.
+let turn = 0;
 const live = new LiveView(view("view-live"));
 
 // ---------------------------------------------------------------- messages
@@ -65,7 +67,7 @@ const check = guarded(async () => {
   status.classList.toggle("wrong", result.findings.length > 0);
   status.textContent = result.findings.length
     ? `${plural(result.findings.length, "error")}: ${result.findings[0].message}`
-    : queries.length ? `No errors; ${queries.length === 1 ? "1 query" : `${queries.length} queries`}.` : "No query yet.";
+    : queries.length ? `No errors; ${plural(queries.length, "query", "queries")}.` : "No query yet.";
   chooseQuery();
   showPlans();
 });
@@ -101,10 +103,12 @@ const save = guarded(async () => {
 
 const run = guarded(async () => {
   if (running || !view("query").value) return;
-  await follow(await call("run", { text: editor.text, query: view("query").value }));
+  turn += 1;
+  const mine = turn;
+  await follow(await call("run", { text: editor.text, query: view("query").value }), mine);
 });
 
-async function follow(started) {
+async function follow(started, mine) {
   setRunning(true);
   view("summary").hidden = true;
   let state = started;
@@ -117,10 +121,15 @@ async function follow(started) {
   } finally {
     setRunning(false);
   }
+  if (mine !== turn) return;
   if (state.state === "done") {
     if (view("view-plan").hidden === false || view("view-live").hidden === false) select("answers");
-    await answers.show(state);
-    await answers.draw();
+    try {
+      await answers.show(state);
+      await answers.draw();
+    } catch (error) {
+      if (mine === turn) throw error;
+    }
   } else {
     select("answers");
     const lines = state.state === "cancelled" ? [element("p", { class: "hint" }, `${state.query} was cancelled.`)]
@@ -154,6 +163,7 @@ function cards(examples, opened) {
 async function open(name, body = {}) {
   if (editor.text !== saved && !confirm("The workbook has changes that are not saved. Discard them?")) return;
   view("examples").close();
+  turn += 1;
   const workbook = await call(name, body);
   wanted = workbook.query ?? "";
   answers.clear();
@@ -217,7 +227,7 @@ const start = guarded(async () => {
   view("show-examples").addEventListener("click", () => view("examples").showModal());
   await check();
   if (state.is_live) select("live");
-  if (state.run) await follow(state.run);
+  if (state.run && !turn) await follow(state.run, turn);
 });
 
 start();
