@@ -58,7 +58,7 @@ def time_axis(field: str, times: Sequence[Any], domain: Sequence[float], padding
     The title has the date if it is the same for all times; otherwise it is on the axis, at midnight.
     """
     # An expression: Vega-Lite converts a list of timestamps for one end of a bar only, and warns that both ends differ.
-    scale = {"domain": alt.ExprRef(f"[{domain[0]}, {domain[1]}]"), "padding": padding, "nice": False}
+    scale: dict[str, Any] = {"domain": alt.ExprRef(f"[{domain[0]}, {domain[1]}]"), "padding": padding, "nice": False}
     side = orient(lanes)
     if not is_clock(times):
         axis = alt.Axis(tickCount=10, orient=side, **_whole_ticks(times, domain))
