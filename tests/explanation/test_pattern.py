@@ -47,7 +47,7 @@ class Explained:
 
 
 @pytest.mark.usefixtures("nothing_is_too_large")
-@examples(40, least=40)  # few cases have a Markov key with several instants
+@examples(20, least=20)  # few cases have a Markov key with several instants
 @given(pattern_cases(classes=CLASSES, most_worlds=300))
 def test_effects_are_those_of_hidden_events(case: Case) -> None:
     explained = Explained(case)
