@@ -1,6 +1,6 @@
 """The state of a stream whose keys are ever new stays level: whatever no later row can need is forgotten.
 
-Each stream is 24 times as long as the window of its query. Twice as long a stream must not have more state.
+Each stream is 50 times as long as the window of its query. Twice as long a stream must not have more state.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.relate.test_runs import run_job
 from anabranch.transport.job import Job
 
 #: The windows of a stream, the length of one, and the new keys in each.
-WINDOWS, WINDOW, KEYS = 24, 10, 30
+WINDOWS, WINDOW, KEYS = 50, 10, 30
 
 Row = dict[str, Any]
 RowsOfKey = Callable[[int, int], list[Row]]
