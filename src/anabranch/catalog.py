@@ -301,8 +301,9 @@ class Catalog:
         return AnabranchError(f"there is no {what} {name}; declared are: {known}")
 
     def queries(self) -> list[Query]:
-        """All queries, in order of declaration."""
-        return [entry for entry in self.entries.values() if isinstance(entry, Query)]
+        """All queries that statements declare, in their order; not those that a WITH implies."""
+        queries = (entry for entry in self.entries.values() if isinstance(entry, Query))
+        return [query for query in queries if not query.declaration.implied]
 
     def names(self, kinds: Iterable[type] = (Stream, Relation, Query)) -> list[str]:
         """The names of the entries of these classes, for suggestions."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from anabranch.binding.answers import INTERVAL, PROBABILITY, AnswerColumns, common_time
 from anabranch.binding.bound import BoundQuery, Wanted
+from anabranch.binding.lineage import Origin
 from anabranch.binding.typed import Typed
-from anabranch.catalog import Stream
+from anabranch.catalog import Column, Model, Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
 from anabranch.language.nodes import NOWHERE
+from anabranch.language.types import Type
 from anabranch.pattern.syntax import Term
 
 
@@ -114,6 +117,50 @@ class BoundPattern(BoundQuery):
         )
 
     @property
+    def answers(self) -> AnswerColumns:
+        """The columns of its answers, without PER."""
+        keys = tuple(Column(written, self._type_of(variable)) for written, variable in self.group_by)
+        status = (Column("status", Type.STRING),) if self.early else ()
+        return AnswerColumns(keys, Column("t", common_time(self.streams)), (PROBABILITY, *INTERVAL, *status))
+
+    def _type_of(self, variable: str) -> Type:
+        """The type of a variable: DOUBLE if it is used for columns of different numeric types."""
+        types = [
+            column.type
+            for goal in self.alternatives
+            if variable in goal.exported
+            for term, column in zip(goal.terms, (*goal.stream.keys, *goal.stream.values), strict=True)
+            if isinstance(term, nodes.Variable) and term.name == variable
+        ]
+        return Type.DOUBLE if Type.DOUBLE in types else types[0]
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on, in terms of its columns."""
+        return tuple(self._origin(stream) for stream in self.streams if stream.model is not Model.CERTAIN)
+
+    def _origin(self, stream: Stream) -> Origin:
+        """The rows of the group until the instant; of one instant for a single goal, and not longer ago than WITHIN."""
+        written = {variable: name.lower() for name, variable in self.group_by}
+        goals = [goal for goal in self.alternatives if goal.stream.name.lower() == stream.name.lower()]
+        terms = [
+            {term.name if isinstance(term, nodes.Variable) else None for term in position}
+            for position in zip(*(goal.key_terms for goal in goals), strict=True)
+        ]
+        keys = tuple(written.get(next(iter(names)) or "") if len(names) == 1 else None for names in terms)
+        within = 0.0 if len(self.goals) == 1 and not self.goals[0].kleene else self.within
+        if within is None or stream.model is Model.MARKOV or self.per is not None:
+            return Origin(stream.name.lower(), keys, None, "t" if self.per is None else "t_to")
+        return Origin(stream.name.lower(), keys, "t", "t", within)
+
+    def as_one(self, inner_of: Callable[[Stream], tuple[BoundQuery, str] | None]) -> BoundQuery | None:
+        """The query and the PATTERN queries whose answers it reads as one automaton."""
+        # It is a subclass of a class below.
+        from anabranch.pattern.cascade import cascade_of
+
+        return cascade_of(self, inner_of)
+
+    @property
     def wanted_values(self) -> tuple[Wanted, ...]:
         """The constants in the goals."""
         return tuple(
@@ -176,6 +223,15 @@ class BoundCombination(BoundPattern):
     def true_by_default(self) -> bool:
         """Whether it is true if no operand is, so that instants without events matter."""
         return self.truth_of_set(0)[0]
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on: those of all operands."""
+        return tuple(dict.fromkeys(origin for operand in self.operands for origin in operand.origins))
+
+    def as_one(self, inner_of: Callable[[Stream], tuple[BoundQuery, str] | None]) -> BoundQuery | None:
+        """A combination of queries over answers is not one automaton."""
+        return None
 
     @property
     def combined_definitions(self) -> tuple[str, ...]:
