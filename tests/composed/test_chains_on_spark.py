@@ -29,10 +29,10 @@ CREATE STREAM moves VALUE (t_start) FROM QUERY moved;
 CREATE STREAM pairs KEY (u.tag, v.tag) FROM QUERY pair;
 CREATE QUERY met_twice AS PATTERN met(x, y) GROUP BY x, y;
 CREATE QUERY met_others AS PATTERN first(x, y) GROUP BY x, y;
-CREATE QUERY moved_from AS PATTERN moves(x, z, t) GROUP BY x, t;
+CREATE QUERY moved_from AS PATTERN moves(x, z, since) GROUP BY x, z, since;
 CREATE QUERY after AS
   SEQUENCE (p, m) FROM pairs AS p, moves AS m WHERE p.`u.tag` = m.`x.tag` AND m.t_start >= 0;
-CREATE QUERY local AS WITH went AS (PATTERN moves(x, z, t) GROUP BY x) PATTERN went(x) GROUP BY x;
+CREATE QUERY local AS WITH went AS (PATTERN moves(x, z, _) GROUP BY x, z) PATTERN went(x, z) GROUP BY x, z;
 CREATE STREAM meetings KEY (a.car AS one, b.car AS two) TIME valid_from
   INTERVALS FROM QUERY near WHILE probability >= 0.5 SILENCE 20 HORIZON [0, 100];
 CREATE QUERY together AS RELATE SOME m PRECEDES SOME n FROM meetings AS m, meetings AS n WHERE m.one = n.one;
@@ -75,7 +75,7 @@ def test_answers_of_sequences_and_constraints_are_events(session: Session) -> No
     moved = sorted(row["probability"] for row in answers(session, "moved"))
     assert moved == [0.25, 1.0]
     (row,) = answers(session, "moved_from")
-    assert (row["t"], row["x"], row["probability"], row["method"]) == (0, "j", 1.0, "exact")
+    assert (row["t"], row["x"], row["since"], row["probability"], row["method"]) == (5, "j", 0, 1.0, "exact")
     (row,) = answers(session, "after")
     assert (row["t"], row["p"]["u.tag"], row["m"]["t"], row["probability"]) == (5, "j", 5, 1.0)
 

@@ -49,6 +49,7 @@ OUTER = [
     "PATTERN (first(x) OR other(x)) THEN first(x) GROUP BY x",
     "PATTERN first(x) THEN r(x, 'b') GROUP BY x",
     "PATTERN first(x)",
+    "PATTERN first(x) GROUP BY x",
     SEQ,
     "SEQUENCE (u, v, w) FROM first AS u, first AS v, other AS w WHERE u.x = v.x",
     SEQ_BASE,

@@ -18,8 +18,7 @@ from anabranch.binding.bound import BoundQuery
 from anabranch.catalog import Stream
 from anabranch.constrain.query import BoundConstrain
 from anabranch.language import nodes
-from anabranch.pattern.cascade import BoundCascade
-from anabranch.pattern.query import BoundPattern
+from anabranch.pattern.query import BoundCascade, BoundPattern
 from anabranch.sequence.query import BoundSequence
 from tests.local import bound_query
 from tests.oracles import constrain, sequence

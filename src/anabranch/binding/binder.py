@@ -123,7 +123,8 @@ def _bind(query: Query, catalog: Catalog, with_lineage: bool = True) -> tuple[Bo
     if bound is not None and with_lineage:
         dependent = dependence(bound, _lineages(catalog), findings)
         if dependent is not None:
-            bound = bound.as_one(lambda stream: _inner(stream, catalog)) or replace(bound, bounded=dependent)
+            as_one = binder.as_one(bound, lambda stream: _inner(stream, catalog))
+            bound = as_one or replace(bound, bounded=dependent)
     return (None if findings else bound), findings
 
 

@@ -6,7 +6,7 @@ The analyses of the kinds work on bound queries; each kind has its own subclass 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -101,6 +101,11 @@ class BoundQuery(_Rows, ABC):
         """The uncertain rows that an answer depends on, in terms of its columns."""
 
     @property
+    def combines_rows(self) -> bool:
+        """Whether an answer can depend on several rows of its streams; its probability is that of a row otherwise."""
+        return True
+
+    @property
     def operands_of_events(self) -> tuple[BoundOperand, ...]:
         """The operands that are events, if answers have the events that they combine."""
         return ()
@@ -134,13 +139,6 @@ class BoundQuery(_Rows, ABC):
     def declared_relations(self) -> tuple[Relation, ...]:
         """The relations that the query looks up."""
         return relations_in(self.conditions)
-
-    def as_one(self, inner_of: Callable[[Stream], tuple[BoundQuery, str] | None]) -> BoundQuery | None:
-        """The query and those whose answers it reads as one, whose probabilities are exact; None if there is none.
-
-        `inner_of` returns the query whose answers a stream has, and its text.
-        """
-        return None
 
 
 @dataclass(frozen=True, slots=True)

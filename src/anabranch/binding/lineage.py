@@ -158,7 +158,7 @@ def are_disjoint(stream: Stream, origins: Iterable[Origin]) -> bool:
 
 def dependence(bound: BoundQuery, lineages: Lineages, findings: Findings) -> Bounded | None:
     """Why a query combines rows that are not independent; None if all are. Reports what cannot be bounded."""
-    if not any(map(is_of_answers, bound.streams)):
+    if not bound.combines_rows or not any(map(is_of_answers, bound.streams)):
         return None
     origins = {stream.name.lower(): lineages.of_rows(stream) for stream in bound.streams}
     bounded = _dependence_of_events(bound, origins, findings) if bound.operands_of_events else None

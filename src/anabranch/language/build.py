@@ -12,7 +12,7 @@ from anabranch.errors import Span
 from anabranch.kinds import KINDS, load_kind_module
 from anabranch.language import limits, nodes
 from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
-from anabranch.language.names import quoted
+from anabranch.language.names import ANSWERS, LOCAL_QUERY, quoted
 
 Options = tuple[nodes.Option, ...]
 
@@ -78,7 +78,7 @@ class StatementBuilder(QueryBuilder):
         )
         read = nodes.QuerySource(source.stream, span=source.span)
         answers = nodes.CreateStream(
-            f"{name} (answers)", keys, values, time, "CERTAIN",
+            f"{name}{ANSWERS}", keys, values, time, "CERTAIN",
             source=read, or_replace=or_replace, implied=True, span=source.span,
         )  # fmt: skip
         self.implied.append(answers)
@@ -331,7 +331,7 @@ class StatementBuilder(QueryBuilder):
         """Imply a query and the stream of its answers for each query of a WITH."""
         for name, (body, fields), span in local or ():
             query = nodes.CreateQuery(
-                f"{name.value} (query)", body, **fields, or_replace=or_replace, implied=True, span=span,
+                f"{name.value}{LOCAL_QUERY}", body, **fields, or_replace=or_replace, implied=True, span=span,
                 clause_spans=body.clause_spans,
             )  # fmt: skip
             source = nodes.QuerySource(query.name, span=span)

@@ -19,7 +19,6 @@ from anabranch.columns.intervals import interval
 from anabranch.columns.times import decode_times
 from anabranch.pattern.analysis import analyse
 from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
-from anabranch.pattern.cascade import BoundCascade
 from anabranch.pattern.chain import Chain
 from anabranch.pattern.combined_group import CarriedGroup
 from anabranch.pattern.combining import CombinedAnalysis
@@ -28,6 +27,7 @@ from anabranch.pattern.history import Earlier, History
 from anabranch.pattern.intake import Intake, Received, Used
 from anabranch.pattern.operator import PatternOperator, regular_machine
 from anabranch.pattern.product import CascadeMachine, ProductAutomaton, ProductMachine, TrueSets, true_sets, united
+from anabranch.pattern.query import BoundCascade
 from anabranch.pattern.spec import GroupSpec, PatternSpec
 from anabranch.pattern.weights import Batch
 from anabranch.transport.limits import AnswerLimit

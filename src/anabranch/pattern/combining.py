@@ -18,10 +18,9 @@ from anabranch.errors import Finding
 from anabranch.language import nodes
 from anabranch.language.types import comparable
 from anabranch.pattern.analysis import PatternAnalysis, analyse
-from anabranch.pattern.cascade import BoundCascade
 from anabranch.pattern.classes import EXTENDED, REGULAR, UNSAFE
 from anabranch.pattern.goal_tests import GoalTest
-from anabranch.pattern.query import BoundCombination
+from anabranch.pattern.query import BoundCascade, BoundCombination
 from anabranch.pattern.safe_plan import common_positions
 
 #: For each operand, the chain variable that is a variable of the combination.

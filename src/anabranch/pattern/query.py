@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from anabranch.binding.answers import INTERVAL, PROBABILITY, AnswerColumns, common_time
@@ -153,12 +153,12 @@ class BoundPattern(BoundQuery):
             return Origin(stream.name.lower(), keys, None, "t" if self.per is None else "t_to")
         return Origin(stream.name.lower(), keys, "t", "t", within)
 
-    def as_one(self, inner_of: Callable[[Stream], tuple[BoundQuery, str] | None]) -> BoundQuery | None:
-        """The query and the PATTERN queries whose answers it reads as one automaton."""
-        # It is a subclass of a class below.
-        from anabranch.pattern.cascade import cascade_of
-
-        return cascade_of(self, inner_of)
+    @property
+    def combines_rows(self) -> bool:
+        """Whether an answer can depend on several rows: not if it has one event, whose whole key is grouped by."""
+        (goal, *others), grouped = self.alternatives, {variable for _, variable in self.group_by}
+        keys = {term.name if isinstance(term, nodes.Variable) else None for term in goal.key_terms}
+        return bool(others or goal.kleene or not keys <= grouped)
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:
@@ -229,14 +229,36 @@ class BoundCombination(BoundPattern):
         """The uncertain rows that an answer depends on: those of all operands."""
         return tuple(dict.fromkeys(origin for operand in self.operands for origin in operand.origins))
 
-    def as_one(self, inner_of: Callable[[Stream], tuple[BoundQuery, str] | None]) -> BoundQuery | None:
-        """A combination of queries over answers is not one automaton."""
-        return None
-
     @property
     def combined_definitions(self) -> tuple[str, ...]:
         """The operands as text: they are part of what the query is."""
         return self.definitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCascade(BoundCombination):
+    """A PATTERN over answers of PATTERN queries, which are its `operands`.
+
+    Attributes
+    ----------
+    outer : the query over the answers
+    reads : for each stream of the outer query, by lower-case name, the number of the operand whose answers it has
+    """
+
+    outer: BoundPattern
+    reads: tuple[tuple[str, int], ...]
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on: those of its group until its instant."""
+        written = {variable: name.lower() for name, variable in self.group_by}
+        names = {name.lower(): written.get(variable) for name, variable in self.operands[0].group_by}
+        parts = (origin for operand in self.operands for origin in operand.origins)
+        return tuple(dict.fromkeys(replace(origin.renamed(names), until="t") for origin in parts))
+
+    def operand_of(self, stream: Stream) -> int:
+        """The number of the operand whose answers a stream of the outer query has."""
+        return dict(self.reads)[stream.name.lower()]
 
 
 def _evaluated(formula: Truth, true: Sequence[Mask], everywhere: Mask) -> Mask:

@@ -1,51 +1,22 @@
 """PATTERN over answers of PATTERN queries for the same keys: one automaton, whose answers are exact.
 
 The automata of the queries that are read run as one (`product.py`). Which of them are true at an instant is an event
-for the automaton of the outer query. So its state is that of all of them and its own, and no answer of an inner query has a
-probability of its own: the dependence between answers is that of the states.
+for the automaton of the outer query. So its state is that of all of them and its own, and no answer of an inner query
+has a probability of its own: the dependence between answers is that of the states.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 
-from anabranch.binding.bound import BoundQuery
-from anabranch.binding.lineage import Origin
+from anabranch.binding.query_binder import Inner
 from anabranch.binding.reading import source_name
 from anabranch.catalog import Stream
 from anabranch.language import nodes
 from anabranch.language.unparse import unparse
-from anabranch.pattern.query import BoundCombination, BoundGoal, BoundPattern
-
-#: The query whose answers a stream has, and its text; None if it has none.
-Inner = Callable[[Stream], tuple[BoundQuery, str] | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundCascade(BoundCombination):
-    """A PATTERN over answers of PATTERN queries, which are its `operands`.
-
-    Attributes
-    ----------
-    outer : the query over the answers
-    reads : for each stream of the outer query, by lower-case name, the number of the operand whose answers it has
-    """
-
-    outer: BoundPattern
-    reads: tuple[tuple[str, int], ...]
-
-    @property
-    def origins(self) -> tuple[Origin, ...]:
-        """The uncertain rows that an answer depends on: those of its group until its instant."""
-        written = {variable: name.lower() for name, variable in self.group_by}
-        names = {name.lower(): written.get(variable) for name, variable in self.operands[0].group_by}
-        parts = (origin for operand in self.operands for origin in operand.origins)
-        return tuple(dict.fromkeys(replace(origin.renamed(names), until="t") for origin in parts))
-
-    def operand_of(self, stream: Stream) -> int:
-        """The number of the operand whose answers a stream of the outer query has."""
-        return dict(self.reads)[stream.name.lower()]
+from anabranch.pattern.analysis import analyse
+from anabranch.pattern.combining import CombinedAnalysis
+from anabranch.pattern.query import BoundCascade, BoundCombination, BoundGoal, BoundPattern
 
 
 def cascade_of(outer: BoundPattern, inner_of: Inner) -> BoundCascade | None:
@@ -104,10 +75,6 @@ def _variables(goal: BoundGoal) -> tuple[str, ...] | None:
 
 def _is_one_automaton(cascade: BoundCascade, names: Iterable[str]) -> bool:
     """Whether the keys of the answers are the chains of all queries, so that one key has one state."""
-    # The analysis imports this module.
-    from anabranch.pattern.analysis import analyse
-    from anabranch.pattern.combining import CombinedAnalysis
-
     analysis = analyse(cascade)
     exactly = isinstance(analysis, CombinedAnalysis) and analysis.exactly and analyse(cascade.outer).regular
     return exactly and set(analysis.chain) == set(names)
