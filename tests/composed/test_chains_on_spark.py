@@ -24,7 +24,7 @@ CREATE QUERY moved AS
   AND y.tag = z.tag MISS y 0.5 DELAY y UNIFORM(0, 10);
 CREATE QUERY pair AS CONSTRAIN u, v FROM reads WHERE u.reader = 'a' AND v.reader = 'b' AND v.t - u.t IN [1, 3];
 CREATE STREAM met FROM QUERY near;
-CREATE STREAM first KEY (a.car AS car) VALUE (b.car AS other) TIME valid_from FROM QUERY near WHERE probability < 1;
+CREATE STREAM first KEY (a.car AS car) VALUE (b.car AS other) TIME valid_from FROM QUERY near WHERE probability < 0.8;
 CREATE STREAM moves VALUE (t_start) FROM QUERY moved;
 CREATE STREAM pairs KEY (u.tag, v.tag) FROM QUERY pair;
 CREATE QUERY met_twice AS PATTERN met(x, y) GROUP BY x, y;
@@ -64,8 +64,7 @@ def test_answers_of_a_monitor_are_events_of_their_pair(session: Session) -> None
 def test_an_event_is_the_most_probable_answer_of_its_key_and_time(session: Session) -> None:
     """p may be near q and near r at 0: these are not alternatives of p, and WHERE selects before."""
     near = {(row["a"]["car"], row["b"]["car"]): row["probability"] for row in answers(session, "near")}
-    assert near["p", "q"] == 1.0
-    assert near["p", "r"] < near["q", "r"] < 1
+    assert near["p", "r"] < near["q", "r"] < 0.8 < near["p", "q"]
     found = {(row["x"], row["y"]): row["probability"] for row in answers(session, "met_others")}
     assert found == pytest.approx({("p", "r"): near["p", "r"], ("q", "r"): near["q", "r"]})
 
@@ -76,8 +75,8 @@ def test_answers_of_sequences_and_constraints_are_events(session: Session) -> No
     assert moved == [0.25, 1.0]
     (row,) = answers(session, "moved_from")
     assert (row["t"], row["x"], row["since"], row["probability"], row["method"]) == (5, "j", 0, 1.0, "exact")
-    (row,) = answers(session, "after")
-    assert (row["t"], row["p"]["u.tag"], row["m"]["t"], row["probability"]) == (5, "j", 5, 1.0)
+    after = [(row["p"]["v.tag"], row["p"]["t"], row["m"]["t"], row["probability"]) for row in answers(session, "after")]
+    assert sorted(after) == [("j", 2, 5, 1.0), ("k", 1, 5, 1.0)]
 
 
 def test_a_query_of_with_and_segments_of_answers(session: Session) -> None:
@@ -95,7 +94,7 @@ def test_bounds_on_spark_are_those_in_process(spark: SparkSession) -> None:
     rows = certain(("j", "a", 1, 0.5), ("j", "b", 2, 0.5), ("j", "b", 3, 0.5), ("k", "a", 1, 0.5), ("k", "b", 3, 0.5))
     one = "PATTERN r(x, 'a') THEN r(x, 'b') GROUP BY x"
     for outer in (
-        "PATTERN first(x) THEN first(x) GROUP BY x",
+        "PATTERN first(x) THEN r(x, 'b') GROUP BY x",
         "SEQUENCE (u, v) FROM first AS u, first AS v WHERE u.t > 0",
         "CONSTRAIN u, v FROM first AS u, r AS v WHERE u.t - v.t IN [0, 1] THRESHOLD 0.05",
     ):
@@ -133,8 +132,8 @@ def test_a_pattern_over_answers_of_a_pattern_streams(spark: SparkSession, tmp_pa
 
 
 def test_the_lineage_of_answers_is_a_column_on_request(session: Session) -> None:
-    (row,) = session.run("after", lineage=True).collect()
-    assert {tuple(origin) for origin in row.lineage} == {("reads", "j", 0, 5)}
+    for row in session.run("after", lineage=True).collect():
+        assert {tuple(origin) for origin in row.lineage} == {("reads", "j", None, 5)}
     lineages = [row.lineage for row in session.run("near", lineage=True).collect()]
     assert {tuple(origin) for origin in lineages[0]} <= {("cars", car, None, None) for car in "pqr"}
     session.execute("CREATE OR REPLACE QUERY daily AS PATTERN reads(x, 'a') GROUP BY x PER 5;")

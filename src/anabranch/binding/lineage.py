@@ -130,13 +130,15 @@ class Lineages:
             return
         keys = (key.name.lower() for key in stream.keys)
         names: dict[str, str | None] = dict(zip(keys, origin.keys, strict=True))
+        time = stream.time.name.lower()
         for base in self.of_rows(stream):
-            begins = base.since is not None and origin.since is not None
+            # Only the key and the time of an event are known here, not its values.
+            begins = base.since == time and origin.since is not None
             yield Origin(
                 base.stream,
                 tuple(None if key is None else names.get(key) for key in base.keys),
                 origin.since if begins else None,
-                None if base.until is None else origin.until,
+                origin.until if base.until == time else None,
                 base.before + origin.before if begins else 0.0,
             )
 
