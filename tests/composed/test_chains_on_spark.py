@@ -95,7 +95,7 @@ def test_bounds_on_spark_are_those_in_process(spark: SparkSession) -> None:
     one = "PATTERN r(x, 'a') THEN r(x, 'b') GROUP BY x"
     for outer in (
         "PATTERN first(x) THEN r(x, 'b') GROUP BY x",
-        "SEQUENCE (u, v) FROM first AS u, first AS v WHERE u.t > 0",
+        "SEQUENCE (u, v) FROM first AS u, first AS v WHERE u.t > 0 AND v.t > 0",
         "CONSTRAIN u, v FROM first AS u, r AS v WHERE u.t - v.t IN [0, 1] THRESHOLD 0.05",
     ):
         workbook = workbook_of(one, one, outer)
