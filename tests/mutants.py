@@ -606,4 +606,12 @@ MUTANTS = [
         ("rows", "p[row] /= kept", "p[row] /= total"),
         ("forward", "before = total_weight(weights, levels) if started else 1.0", "before = 1.0"),
     ], compiled=True),
+    *_mutants("pattern", ["composed/test_composed.py"], [
+        ("bounded", "low = np.maximum(0.0, first.low + second.low - 1.0)", "low = first.low * second.low"),
+        ("bounded", "1.0 - (low.sum() - low)", "1.0 - low.sum()"),
+    ], compiled=True),
+    *_mutants("transport", ["composed/test_composed.py"], [
+        ("dependence", "np.maximum(0.0, total - (count - 1))", "np.where(members, p, 1.0).prod(axis=1)"),
+        ("dependence", "shared &= _may_equal(", "shared &= ~_may_equal("),
+    ], compiled=True),
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from enum import Enum
 from anabranch import markup
 from anabranch.errors import AnabranchError
 from anabranch.language import nodes
+from anabranch.language.names import ANSWERS, LOCAL_QUERY
 from anabranch.language.temporal import amount_of
 from anabranch.language.types import Type
 from anabranch.language.unparse import unparse
@@ -301,13 +302,15 @@ class Catalog:
         return AnabranchError(f"there is no {what} {name}; declared are: {known}")
 
     def queries(self) -> list[Query]:
-        """All queries, in order of declaration."""
-        return [entry for entry in self.entries.values() if isinstance(entry, Query)]
+        """All queries that statements declare, in their order; not those that a WITH implies."""
+        queries = (entry for entry in self.entries.values() if isinstance(entry, Query))
+        return [query for query in queries if not query.declaration.implied]
 
     def names(self, kinds: Iterable[type] = (Stream, Relation, Query)) -> list[str]:
-        """The names of the entries of these classes, for suggestions."""
+        """The names of the entries of these classes, for suggestions; not those that only statements imply."""
         classes = tuple(kinds)
-        return [entry.name for entry in self.entries.values() if isinstance(entry, classes)]
+        entries = (entry for entry in self.entries.values() if isinstance(entry, classes))
+        return [entry.name for entry in entries if not entry.name.endswith((LOCAL_QUERY, ANSWERS))]
 
     def summary(self) -> str:
         """How many streams, relations and queries there are, with their names."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from anabranch.binding.binder import lineage_of
 from anabranch.catalog import Catalog, Query, Stream
 from anabranch.errors import AnabranchError, DataError, Finding, InputWarning
 from anabranch.evaluation import Evaluation, evaluate
@@ -34,6 +35,7 @@ from anabranch.runtime import estimates, execution, streaming
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.evidence import collect_rows, invalid_rows, newest_times
 from anabranch.runtime.file_system import open_folder, split_address
+from anabranch.runtime.lineage import with_lineage
 from anabranch.runtime.readiness import make_ready
 from anabranch.runtime.runs import Runs
 from anabranch.runtime.sinks.declared import declared_target
@@ -204,7 +206,7 @@ class Session:
             column is the key, the second the value. A name that the query does not use as a stream is a relation.
         """
         workbook = parse(query, "<query>", bare=True)
-        asked = [statement for statement in workbook.statements if isinstance(statement, nodes.CreateQuery)]
+        asked = [statement for statement in workbook.written if isinstance(statement, nodes.CreateQuery)]
         if len(asked) != 1:
             raise AnabranchError(f"ask takes one query, and this text has {len(asked)}; use execute and run_all")
         copy = Session(self._spark, lambda: self.spark, self._partitions, self._max_answers)
@@ -250,7 +252,14 @@ class Session:
 
     # ------------------------------------------------------------ batch
 
-    def run(self, name: str, strict: bool = False, counter: Any = None, max_answers: int | None = None) -> DataFrame:
+    def run(
+        self,
+        name: str,
+        strict: bool = False,
+        counter: Any = None,
+        max_answers: int | None = None,
+        lineage: bool = False,
+    ) -> DataFrame:
         """The answers of a query over the archive, as a lazy DataFrame; every row has its probability.
 
         Parameters
@@ -261,13 +270,18 @@ class Session:
             Counts rows as they are read, for a progress bar.
         max_answers : int, optional
             Overrides that of the session.
+        lineage : bool
+            Add the column `lineage`: the rows that each answer depends on, as stream, key, and first and last time.
+            NULL means any key, and no bound on the time. Not for rows of several answers (PER).
         """
         query = self.catalog.require_query(name)
+        if lineage and query.declaration.per is not None:
+            raise AnabranchError(f"{query.name} has PER, so its rows have no lineage; run it without PER")
         with self._workspace.errors_of(query.name):
             resolved = self._resolve([query], max_answers)
             run = execution.run_batch(self.spark, resolved.job, resolved.sources, self._partitions, strict, counter)
         self._runs.add(query, run)
-        return run.answers
+        return with_lineage(run.answers, lineage_of(query, self.catalog)) if lineage else run.answers
 
     def run_all(
         self,

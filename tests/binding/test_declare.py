@@ -249,7 +249,7 @@ def test_a_stream_cannot_replace_a_relation(create: str) -> None:
 
 def test_a_later_workbook_can_use_earlier_declarations() -> None:
     catalog = declared("CREATE STREAM a KEY (k) TIME t")
-    assert declare(parse("CREATE QUERY q AS PATTERN a(x)"), catalog) == []
+    assert declare(parse("CREATE QUERY q AS PATTERN a(k) GROUP BY k"), catalog) == []
     assert declare(parse("CREATE STREAM b KEY (k) TIME t FROM QUERY q"), catalog) == []
 
 

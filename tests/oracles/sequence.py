@@ -204,7 +204,8 @@ def _outcomes(alternatives: Sequence[Event]) -> Iterator[tuple[Fraction, Event |
             yield Fraction(1), event
             return
         chance = Fraction(as_written(event.columns[event.stream.probability.lower()]))
-        is_event = any(event.columns[column.name.lower()] is not None for column in event.stream.values)
+        values = [event.columns[column.name.lower()] for column in event.stream.values]
+        is_event = not values or any(value is not None for value in values)
         if is_event and chance > 0:
             left -= chance
             yield chance, event

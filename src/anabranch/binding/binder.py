@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from anabranch.binding.answer_streams import in_order, stream_of_answers
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.clocks import check_clocks
 from anabranch.binding.declarations import DeclarationBinder
 from anabranch.binding.derived_streams import check_derived, report_missing
+from anabranch.binding.lineage import Lineages, Origin, dependence, is_of_answers
 from anabranch.binding.message_columns import METADATA, check_messages
 from anabranch.binding.query_binder import QueryBinder
 from anabranch.binding.reading import bind_reading, has_reading
@@ -19,6 +21,7 @@ from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, shown
+from anabranch.language.unparse import unparse
 
 Entry = Stream | Relation | Query
 
@@ -66,12 +69,16 @@ def bind_workbook(workbook: nodes.Workbook, catalog: Catalog, examine: Examine |
             declarations.check_options_once(statement.target.options)
             check_target(statement.target, findings)
         draft.add(_entry(statement, declarations))
-    entries = [draft.entries[name] for name in dict.fromkeys(names)]
+    declared = dict.fromkeys(names)
+    has_cycles = _report_cycles([draft.entries[name] for name in declared], draft, findings)
+    if not has_cycles:
+        _complete_streams(declared, draft, findings)
+    entries = [draft.entries[name] for name in declared]
     _check_references(entries, draft, findings)
     queries = {}
     for entry in entries:
         if isinstance(entry, Query) and not findings.full:
-            bound, query_findings = _bind(entry, draft)
+            bound, query_findings = _bind(entry, draft, with_lineage=not has_cycles)
             findings.extend(query_findings)
             if bound is not None:
                 queries[entry.name.lower()] = bound
@@ -96,14 +103,36 @@ def bind(query: Query, catalog: Catalog) -> BoundQuery:
     return bound
 
 
-def _bind(query: Query, catalog: Catalog) -> tuple[BoundQuery | None, Findings]:
+def lineage_of(query: Query, catalog: Catalog) -> tuple[Origin, ...]:
+    """The rows of streams that are read which an answer of a query depends on, in terms of its columns."""
+    return _lineages(catalog).of_answers(bind(query, catalog))
+
+
+def _lineages(catalog: Catalog) -> Lineages:
+    return Lineages(catalog, lambda query: _bind(query, catalog)[0])
+
+
+def _bind(query: Query, catalog: Catalog, with_lineage: bool = True) -> tuple[BoundQuery | None, Findings]:
+    """Bind a query; the lineage of its streams is known only if the catalog has no cycles."""
     findings = Findings()
     body = query.declaration.body
     binder: QueryBinder = load_kind_module(body.kind, "binding").Binder(query.declaration, catalog, findings)
     bound = binder.bind_query()
     if bound is not None:
         check_clocks(bound.streams, catalog, query.declaration.span, findings)
+    if bound is not None and with_lineage:
+        dependent = dependence(bound, _lineages(catalog), findings)
+        if dependent is not None:
+            as_one = binder.as_one(bound, lambda stream: _inner(stream, catalog))
+            bound = as_one or replace(bound, bounded=dependent)
     return (None if findings else bound), findings
+
+
+def _inner(stream: Stream, catalog: Catalog) -> tuple[BoundQuery, str] | None:
+    """The query whose answers are the events of a stream, and its text."""
+    query = catalog.query(stream.source.name) if isinstance(stream.source, nodes.QuerySource) else None
+    bound = _bind(query, catalog)[0] if query is not None and is_of_answers(stream) else None
+    return None if query is None or bound is None else (bound, unparse(query.declaration.body))
 
 
 def _may_declare(statement: nodes.Statement, earlier: Entry | None, same_workbook: bool, findings: Findings) -> bool:
@@ -136,7 +165,7 @@ def _entry(statement: nodes.Statement, declarations: DeclarationBinder) -> Entry
 
 
 def _check_references(entries: list[Entry], catalog: Catalog, findings: Findings) -> None:
-    """Report sources that name no entry, and entries that depend on themselves."""
+    """Report sources that name no entry, or one that cannot be used."""
     for entry in entries:
         if isinstance(entry, Query):
             continue
@@ -151,12 +180,27 @@ def _check_references(entries: list[Entry], catalog: Catalog, findings: Findings
             needed = () if reading is None else reading.needed
         if isinstance(source, nodes.ConnectorSource) and source.connector in METADATA:
             check_messages(entry, source, needed, findings)
-    for cycle in _cycles(entries, catalog):
+
+
+def _complete_streams(names: Mapping[str, object], catalog: Catalog, findings: Findings) -> None:
+    """Give the declared streams of answers the columns of their queries."""
+    for stream in in_order(names, catalog):
+        query = catalog.query(stream.source.name) if isinstance(stream.source, nodes.QuerySource) else None
+        bound = None if query is None else _bind(query, catalog)[0]
+        if query is not None and bound is not None:
+            catalog.add(stream_of_answers(stream, query, bound, catalog, findings))
+
+
+def _report_cycles(entries: list[Entry], catalog: Catalog, findings: Findings) -> bool:
+    """Report entries that depend on themselves; returns whether there are any."""
+    cycles = list(_cycles(entries, catalog))
+    for cycle in cycles:
         names = [entry.name for entry in cycle]
         message = f"{shown(names[0])} depends on itself: {' reads '.join([*names, names[0]])}"
         combines_itself = all(isinstance(entry, Query) for entry in cycle)
         hint = "combine other queries" if combines_itself else "read one of them from a file or table"
         findings.add("cycle", message, cycle[0].declaration.span, hint)
+    return bool(cycles)
 
 
 def _cycles(entries: list[Entry], catalog: Catalog) -> Iterator[list[Entry]]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+from anabranch.binding.answers import AnswerColumns
+from anabranch.binding.lineage import Bounded, Origin
 from anabranch.binding.per import Per
 from anabranch.binding.typed import Constant, Member, Operation, Reference, Typed, conjuncts, walk
 from anabranch.catalog import Relation, Stream
@@ -35,6 +37,7 @@ class _Rows:
 
     per: Per | None = None
     limit: int | None = None
+    bounded: Bounded | None = None
 
 
 class BoundQuery(_Rows, ABC):
@@ -59,6 +62,8 @@ class BoundQuery(_Rows, ABC):
         Which answers become one row; None without PER.
     limit : int or None
         How many rows are kept, the most probable ones; None without ORDER BY ... LIMIT.
+    bounded : Bounded or None
+        Why the probabilities of its answers can only be bounded; None if they are computed.
     """
 
     __slots__ = ()
@@ -84,6 +89,36 @@ class BoundQuery(_Rows, ABC):
     @abstractmethod
     def conditions(self) -> tuple[Typed, ...]:
         """Every condition of the query."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> AnswerColumns:
+        """The columns of its answers, without PER."""
+
+    @property
+    @abstractmethod
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on, in terms of its columns."""
+
+    @property
+    def combines_rows(self) -> bool:
+        """Whether an answer can depend on several rows of its streams; its probability is that of a row otherwise."""
+        return True
+
+    @property
+    def operands_of_events(self) -> tuple[BoundOperand, ...]:
+        """The operands that are events, if answers have the events that they combine."""
+        return ()
+
+    @property
+    def combined_events(self) -> tuple[BoundOperand, ...]:
+        """Those of them with exactly one event in each answer, or none if it is missing."""
+        return ()
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The streams, in lower case, of which something is uncertain that is no event: readings, or true locations."""
+        return frozenset()
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:

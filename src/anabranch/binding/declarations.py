@@ -80,7 +80,8 @@ class DeclarationBinder:
             time = self.written_time(node, time)
             start = start and self.written_time(node, start)
         shape = _shape(node, (*keys, *values))
-        stream = Stream(node.name, keys, values, time, model, node, node.probability or "p", start, shape)
+        probability = node.probability or ("probability" if isinstance(node.source, nodes.QuerySource) else "p")
+        stream = Stream(node.name, keys, values, time, model, node, probability, start, shape)
         self.check_clauses(node, model)
         self.check_duration(stream)
         self.check_space(stream)
@@ -143,7 +144,7 @@ class DeclarationBinder:
     # ------------------------------------------------------------ models and clauses
 
     def model(self, node: nodes.CreateStream) -> Model:
-        """The model of a derived stream, or of the MODEL clause; CERTAIN without either."""
+        """The model of a derived stream, or of the MODEL clause; without either, that of answers, or CERTAIN."""
         stated = self.stated_model(node)
         clause, derived = derived_model(node.source)
         if derived is not None and stated is not None and stated is not derived:
@@ -151,6 +152,8 @@ class DeclarationBinder:
             message = f"{clause} produces {article} {derived.value} stream, not {stated.value}"
             hint = f"remove MODEL, or write MODEL {derived.value}"
             self.findings.add("wrong-model", message, node.clause_span("MODEL"), hint)
+        if isinstance(node.source, nodes.QuerySource) and node.start is None:
+            return stated or Model.INDEPENDENT
         return derived or stated or Model.CERTAIN
 
     def stated_model(self, node: nodes.CreateStream) -> Model | None:
@@ -183,6 +186,8 @@ class DeclarationBinder:
         for clause in _REQUIRED[model]:
             if clause == "ORDER" and (node.start is not None or isinstance(node.source, nodes.SegmentedSource)):
                 continue  # Segments with both ends, and runs, are numbered by time.
+            if clause in ("KEY", "TIME") and isinstance(node.source, nodes.QuerySource):
+                continue  # The query has keys and a time.
             if clause not in node.clause_spans:
                 message = f"stream {node.name} has no {clause}, which MODEL {model.value} requires"
                 self.findings.add("clause-missing", message, node.span, f"add {_EXAMPLES[clause]}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,6 +18,9 @@ from anabranch.errors import Span
 from anabranch.kinds import KINDS, load_kind_module
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed, shown
+
+#: Returns the query whose answers a stream has, and its text; None if it has none.
+Inner = Callable[[Stream], tuple[BoundQuery, str] | None]
 
 
 class QueryBinder(ABC):
@@ -64,6 +67,10 @@ class QueryBinder(ABC):
             check_time_type(self.per, bound.streams[0], span, self.findings)
             self.per = in_zone(self.per, bound.streams, span, self.findings)
         return None if self.findings else replace(bound, per=self.per, limit=self.query.limit)
+
+    def as_one(self, bound: BoundQuery, inner_of: Inner) -> BoundQuery | None:
+        """The query and those whose answers it reads as one, whose probabilities are exact; None if there is none."""
+        return None
 
     # ------------------------------------------------------------ rows of several answers
 

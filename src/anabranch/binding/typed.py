@@ -135,3 +135,20 @@ def disjunction(parts: Sequence[Typed | None]) -> Typed | None:
     if len(conditions) < len(parts) or not conditions:
         return None
     return conditions[0] if len(conditions) == 1 else Operation("or", conditions, Type.BOOLEAN, conditions[0].span)
+
+
+def equal_references(tree: Typed | None, owner: str, name: str) -> set[tuple[str | None, str]]:
+    """The columns, with their owners, that a condition makes equal to a column, by equalities joined by AND."""
+    parts = (part.arguments for part in conjuncts(tree) if isinstance(part, Operation) and part.op == "=")
+    # An equality with a default may hold although the columns differ.
+    columns = (
+        [(side.owner, side.name) for side in sides if isinstance(side, Reference) and side.default is None]
+        for sides in parts
+    )
+    equalities = [sides for sides in columns if len(sides) == 2]
+    equal: set[tuple[str | None, str]] = {(owner, name)}
+    while True:
+        added = {side for sides in equalities if equal & set(sides) for side in sides} - equal
+        if not added:
+            return equal
+        equal |= added

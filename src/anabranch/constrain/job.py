@@ -20,7 +20,7 @@ from anabranch.constrain.operator import ConstrainOperator, EarlyOperator
 from anabranch.constrain.placement import Placement, placement_of, radius_of
 from anabranch.constrain.solutions import in_lists
 from anabranch.constrain.spec import ConstrainSpec
-from anabranch.events.job import EventJob
+from anabranch.events.job import UNBOUNDED, EventJob
 from anabranch.events.table import EventTable
 from anabranch.thresholds import least_reaching
 from anabranch.transport.finishing import REST, ResultColumn
@@ -120,8 +120,11 @@ class ConstrainJob(EventJob[ConstrainSpec]):
             of_events[variable.name] = ResultColumn(variable.label, f"events_{stream}", index[stream], count)
             index[stream] += variable.count
         events = (of_events[variable.name] for variable in present)
-        interval = ("lower", "upper", "method") if self.spec.analyses[query].query.is_expected else ()
-        return [ResultColumn("t", "t"), *events, *(ResultColumn(name, name) for name in ("probability", *interval))]
+        bound = self.spec.analyses[query].query
+        interval: Sequence[ResultColumn] = () if bound.bounded is None else UNBOUNDED
+        if bound.is_expected:
+            interval = [ResultColumn(name, name) for name in ("lower", "upper", "method")]
+        return [ResultColumn("t", "t"), *events, ResultColumn("probability", "probability"), *interval]
 
     def per_rule(self, query: int) -> PerRule | None:
         """How the answers of one query become rows of several; None without PER."""

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from anabranch.binding.answers import INTERVAL, PROBABILITY, AnswerColumns, common_time, event_columns, field_columns
 from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, streams_of, wanted_in
+from anabranch.binding.lineage import Origin, any_rows, of_events
 from anabranch.binding.typed import Reference, Typed, walk
-from anabranch.catalog import Model, Stream
+from anabranch.catalog import Column, Model, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
 
@@ -69,6 +71,37 @@ class BoundConstrain(BoundQuery):
     is_early: bool = False
     semantics: str | None = None
     located: tuple[Typed, ...] = ()
+
+    @property
+    def answers(self) -> AnswerColumns:
+        """The columns of its answers, without PER; a set of events is an array, which has no plain columns."""
+        time = common_time(self.streams)
+        single = [variable for variable in self.present if not variable.is_set]
+        keys = tuple(column for variable in single for column in field_columns(variable, variable.stream.keys))
+        others = (column for variable in single for column in event_columns(variable, time))
+        interval = INTERVAL if self.is_expected or self.bounded else ()
+        return AnswerColumns(keys, Column("t", time), (*others, PROBABILITY, *interval))
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on: events that may not have happened, or with true locations."""
+        uncertain = (v for v in self.variables if v.stream.model is Model.INDEPENDENT or v.stream.location_error)
+        return tuple(any_rows(v.stream) if v.is_set or v.is_negated else of_events(v) for v in uncertain)
+
+    @property
+    def operands_of_events(self) -> tuple[BoundCounted, ...]:
+        """All variables."""
+        return self.variables
+
+    @property
+    def combined_events(self) -> tuple[BoundCounted, ...]:
+        """The variables with one event in an answer."""
+        return tuple(variable for variable in self.present if not variable.is_set)
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The streams whose true locations are uncertain."""
+        return frozenset(stream.name.lower() for stream in self.streams if stream.location_error is not None)
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:

@@ -32,7 +32,7 @@ def declare_text(text: str, file: str = "<workbook>") -> tuple[Planner, int]:
     findings = planner.declare(parsed)
     if findings:
         raise WorkbookError(findings, text, file)
-    return planner, len(parsed.statements)
+    return planner, len(parsed.written)
 
 
 def check_text(text: str, file: str) -> tuple[Planner, int]:
@@ -47,7 +47,8 @@ def check_text(text: str, file: str) -> tuple[Planner, int]:
 
 def _file_findings(planner: Planner, folder: str) -> list[Finding]:
     """Report the files besides the data, such as models, that a run could not use."""
-    queries = [planner.prepare(query) for query in planner.catalog.queries() if planner.names_files(query)]
+    declared = planner.with_read(planner.catalog.queries())
+    queries = [planner.prepare(query) for query in declared if planner.names_files(query)]
     if not queries:
         return []
     # Loads arrays, so only where a query needs them.

@@ -18,10 +18,18 @@ from anabranch.binding.typed import Typed
 from anabranch.events.packets import pack_events
 from anabranch.events.roles import roles_of
 from anabranch.events.table import EventTable, arrow_type_of
+from anabranch.transport.dependence import BoundsRule, EventColumn
 from anabranch.transport.finishing import QUERY, Finishing, ResultColumn, StructColumn
 from anabranch.transport.job import QueryJob, Specification
 from anabranch.transport.per import KeyColumn, PerRule
 from anabranch.transport.routing import Packets
+
+#: The interval of a probability before it is bounded.
+UNBOUNDED = (
+    ResultColumn("lower", "probability"),
+    ResultColumn("upper", "probability"),
+    ResultColumn("method", constant="exact"),
+)
 
 
 class Analysed(Protocol):
@@ -122,7 +130,16 @@ class EventJob(QueryJob[S]):
     def rules(self, query: int) -> Finishing:
         """The answers of one query, in its own columns."""
         number = None if self.n_queries == 1 else query
-        return Finishing(query=number, columns=tuple(self.result_columns(query)), per=self.per_rule(query))
+        columns, bounds = tuple(self.result_columns(query)), self._bounds(query)
+        return Finishing(query=number, columns=columns, bounds=bounds, per=self.per_rule(query))
+
+    def _bounds(self, query: int) -> BoundsRule | None:
+        """How the probabilities of one query are bounded; None if its events are independent."""
+        bound = self.spec.analyses[query].query
+        if bound.bounded is None:
+            return None
+        events = tuple(EventColumn(*event) for event in bound.bounded.events)
+        return BoundsRule(events, self.spec.time_kind, bound.least_probability)
 
     def rule_of(self, per: Per | None, operands: Sequence[tuple[BoundOperand, bool]]) -> PerRule | None:
         """The rule of a query whose answers are about the instant `t`, when the watermark has passed it.

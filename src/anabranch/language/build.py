@@ -12,9 +12,12 @@ from anabranch.errors import Span
 from anabranch.kinds import KINDS, load_kind_module
 from anabranch.language import limits, nodes
 from anabranch.language.build_clauses import Clause, QueryBuilder, QueryFields
-from anabranch.language.names import quoted
+from anabranch.language.names import ANSWERS, LOCAL_QUERY, quoted
 
 Options = tuple[nodes.Option, ...]
+
+#: A query of a WITH: its name, what it asks, and where it is.
+LocalQuery = tuple[Token, tuple[nodes.QueryBody, QueryFields], Span]
 
 
 class StatementBuilder(QueryBuilder):
@@ -22,6 +25,8 @@ class StatementBuilder(QueryBuilder):
 
     def build(self, tree: Tree[Token]) -> nodes.Statement | None:
         """Return the statement, or None if building it added findings."""
+        #: The statements that it implies: queries of a WITH, and streams of answers.
+        self.implied: list[nodes.Statement] = []
         n_findings = len(self.findings.items)
         values: dict[int, Any] = {}
         depths: dict[int, int] = {}
@@ -51,14 +56,35 @@ class StatementBuilder(QueryBuilder):
         written, clause_spans = self.collect_clauses(tuple(clause for clause in clauses if isinstance(clause, Clause)))
         fields = {"keys": (), "values": (), "time": None, "joins": joins} | written
         method = fields.pop("using", {})
-        silence = fields.pop("silence", None)
+        silence, of_answers = fields.pop("silence", None), fields.pop("of_answers", False)
         if isinstance(fields.get("source"), nodes.PredictedSource):
             fields["source"] = replace(fields["source"], **method)
         if isinstance(fields.get("source"), nodes.SegmentedSource):
             fields["source"] = replace(fields["source"], silence=silence)
+        if of_answers:
+            fields |= self._segmented_answers(name.value, fields, bool(or_replace))
         return nodes.CreateStream(
             name.value, **fields, or_replace=bool(or_replace), span=span, clause_spans=clause_spans
         )
+
+    def _segmented_answers(self, name: str, fields: dict[str, Any], or_replace: bool) -> dict[str, Any]:
+        """Imply the stream of answers that segments are made from, and return the fields that refer to it."""
+        source, keys, time = fields["source"], fields["keys"], fields["time"]
+        named = {column.name.lower() for column in (*keys, *([] if time is None else [time]))}
+        values = tuple(
+            nodes.ColumnName(variable.name, span=variable.span)
+            for variable in nodes.variables_in(source.condition)
+            if variable.name.lower() not in named
+        )
+        read = nodes.QuerySource(source.stream, span=source.span)
+        answers = nodes.CreateStream(
+            f"{name}{ANSWERS}", keys, values, time, "CERTAIN",
+            source=read, or_replace=or_replace, implied=True, span=source.span,
+        )  # fmt: skip
+        self.implied.append(answers)
+        # The answers have the names of this stream.
+        plain = [column and replace(column, source=None) for column in (*keys, time)]
+        return {"source": replace(source, stream=answers.name), "keys": tuple(plain[:-1]), "time": plain[-1]}
 
     def create_relation(self, span: Span, or_replace: bool | None, name: Token, *rest: Any) -> nodes.CreateRelation:
         *columns, source = rest
@@ -262,6 +288,13 @@ class StatementBuilder(QueryBuilder):
     def segmented(self, span: Span, stream: Token, condition: nodes.Expr, at_least: nodes.Duration | None) -> Clause:
         return Clause("FROM", {"source": nodes.SegmentedSource(stream.value, condition, at_least, span=span)}, span)
 
+    def segmented_answers(
+        self, span: Span, query: Token, condition: nodes.Expr, at_least: nodes.Duration | None
+    ) -> Clause:
+        # `create_stream` makes a stream of the answers.
+        source = nodes.SegmentedSource(query.value, condition, at_least, span=span)
+        return Clause("FROM", {"source": source, "of_answers": True}, span)
+
     def silence(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("SILENCE", {"silence": duration}, span)
 
@@ -273,9 +306,10 @@ class StatementBuilder(QueryBuilder):
 
     def create_query(
         self, span: Span, or_replace: bool | None, name: Token, target: nodes.Target | None,
-        query: tuple[nodes.QueryBody, QueryFields],
+        local: list[LocalQuery] | None, query: tuple[nodes.QueryBody, QueryFields],
     ) -> nodes.CreateQuery:  # fmt: skip
         body, fields = query
+        self._imply(local, bool(or_replace))
         return nodes.CreateQuery(
             name.value, body, **fields, or_replace=bool(or_replace), target=target, span=span,
             clause_spans=body.clause_spans,
@@ -287,8 +321,30 @@ class StatementBuilder(QueryBuilder):
     def folder_target(self, span: Span, path: Token, _word: Token | None, name: Token | None) -> nodes.Target:
         return nodes.Target(None, path.value, (), name and name.value.lower(), span=span)
 
-    def bare_query(self, span: Span, query: tuple[nodes.QueryBody, QueryFields]) -> nodes.CreateQuery:
+    def local_queries(self, span: Span, *queries: LocalQuery) -> list[LocalQuery]:
+        return list(queries)
+
+    def local_query(self, span: Span, name: Token, query: tuple[nodes.QueryBody, QueryFields]) -> LocalQuery:
+        return name, query, span
+
+    def _imply(self, local: list[LocalQuery] | None, or_replace: bool) -> None:
+        """Imply a query and the stream of its answers for each query of a WITH."""
+        for name, (body, fields), span in local or ():
+            query = nodes.CreateQuery(
+                f"{name.value}{LOCAL_QUERY}", body, **fields, or_replace=or_replace, implied=True, span=span,
+                clause_spans=body.clause_spans,
+            )  # fmt: skip
+            source = nodes.QuerySource(query.name, span=span)
+            answers = nodes.CreateStream(
+                name.value, (), (), None, source=source, or_replace=or_replace, implied=True, span=span
+            )
+            self.implied += [query, answers]
+
+    def bare_query(
+        self, span: Span, local: list[LocalQuery] | None, query: tuple[nodes.QueryBody, QueryFields]
+    ) -> nodes.CreateQuery:
         body, fields = query
+        self._imply(local, or_replace=False)
         return nodes.CreateQuery(nodes.BARE_QUERY, body, **fields, span=span, clause_spans=body.clause_spans)
 
 

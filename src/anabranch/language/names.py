@@ -25,6 +25,9 @@ AFTER_GOAL = {
     "WITHIN",
 }  # fmt: skip
 
+#: How the names of implied statements end: the query of a WITH, and the answers of INTERVALS FROM QUERY.
+LOCAL_QUERY, ANSWERS = " (query)", " (answers)"
+
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
 

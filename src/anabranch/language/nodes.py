@@ -8,8 +8,8 @@ not make a deep tree.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 from anabranch.errors import Span
@@ -170,6 +170,21 @@ Expr = (
     Literal | Duration | Variable | Attribute | Negate | Arithmetic
     | Compare | InRange | InList | IsNull | Windowed | Call | Not | And | Or
 )  # fmt: skip
+
+
+def variables_in(expression: Expr) -> Iterator[Variable]:
+    """The bare names of an expression, each once."""
+    seen: set[str] = set()
+    stack: list[object] = [expression]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Variable) and part.name.lower() not in seen:
+            seen.add(part.name.lower())
+            yield part
+        elif isinstance(part, tuple):
+            stack += part[::-1]
+        elif isinstance(part, Node):
+            stack += [getattr(part, own.name) for own in fields(part) if own.name != "span"][::-1]
 
 
 # ---------------------------------------------------------------- declarations
@@ -341,7 +356,8 @@ class CreateStream(Clauses):
 
     `TIME (a, b)` sets `start` to a and `time` to b; a type after the parentheses applies to both. `space` has two
     or three columns of coordinates, or one column of geometries. `time_format` and `zone` say how times are written.
-    `computed` has the computed column of `PROBABILITY p = percent / 100`.
+    `computed` has the computed column of `PROBABILITY p = percent / 100`. A stream that another statement implies is
+    `implied`: that of a WITH, and the answers of INTERVALS FROM QUERY.
     """
 
     #: What messages call it.
@@ -375,6 +391,7 @@ class CreateStream(Clauses):
     where: Expr | None = None
     idle_after: Duration | None = None
     max_ahead: Duration | None = None
+    implied: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,7 +484,8 @@ class Target(Node):
 class CreateQuery(Clauses):
     """`CREATE QUERY name TO target AS body PER d THRESHOLD r CALIBRATED BY 'file' ORDER BY probability DESC LIMIT n`.
 
-    `calibrated` is the path of the file, `limit` the n of ORDER BY ... LIMIT.
+    `calibrated` is the path of the file, `limit` the n of ORDER BY ... LIMIT. The queries of a WITH are statements of
+    their own, which are `implied`.
     """
 
     what: ClassVar[str] = "query"
@@ -479,6 +497,7 @@ class CreateQuery(Clauses):
     per: Per | None = None
     limit: int | None = None
     target: Target | None = None
+    implied: bool = field(default=False, compare=False)
 
 
 Statement = CreateStream | CreateRelation | CreateQuery
@@ -489,3 +508,8 @@ class Workbook(Node):
     """The statements of one text, in order."""
 
     statements: tuple[Statement, ...]
+
+    @property
+    def written(self) -> tuple[Statement, ...]:
+        """The statements that are in the text, without those that they imply."""
+        return tuple(node for node in self.statements if isinstance(node, CreateRelation) or not node.implied)

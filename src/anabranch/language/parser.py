@@ -59,6 +59,7 @@ def parse(text: str, file: str = "<workbook>", bare: bool = False) -> nodes.Work
         tree = _parse_statement(statement, bare, lines, findings) if statement.is_valid and not findings.full else None
         built = statement_builder.build(tree) if tree is not None else None
         if built is not None:
+            statements += statement_builder.implied
             statements.append(built)
     if findings:
         raise WorkbookError(findings.in_order(), text, file)

@@ -14,13 +14,12 @@ from anabranch.columns.dictionary import Dictionary
 from anabranch.columns.times import TimeKind, decode_times
 from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.predictions import Predictions, exact_times
+from anabranch.monitor.query import AXES
 from anabranch.monitor.regions import Regions
 from anabranch.transport.layout import Layout
 
 #: The statuses of an answer.
 TENTATIVE, INVALIDATED, VALIDATED, PARTIAL = "tentative", "invalidated", "validated", "partial"
-
-_AXES = ("ta", "tb", "tc", "td")
 
 
 def instant_type(kind: TimeKind) -> pa.DataType:
@@ -31,7 +30,7 @@ def instant_type(kind: TimeKind) -> pa.DataType:
 def schema_of(analysis: MonitorAnalysis, layouts: Sequence[Layout], streams: Sequence[int]) -> pa.Schema:
     """The columns of the operators' answers."""
     kind = instant_type(layouts[0].time_kind)
-    instants = pa.struct([(name, kind) for name in _AXES[: len(streams)]])
+    instants = pa.struct([(name, kind) for name in AXES[: len(streams)]])
     fields = [
         pa.field(operand.label, _event_type(layouts[stream]))
         for operand, stream in zip(analysis.operands, streams, strict=True)
@@ -75,7 +74,7 @@ def table_of(
 def _points(origin: npt.NDArray[np.generic], points: F64, dims: int, kind: TimeKind) -> pa.StructArray:
     """Points as structs; if all operands are compared at the same instant, it is repeated for each operand."""
     columns = [_instants(origin, points[:, min(axis, points.shape[1] - 1)], kind) for axis in range(dims)]
-    return pa.StructArray.from_arrays(columns, fields=[pa.field(name, instant_type(kind)) for name in _AXES[:dims]])
+    return pa.StructArray.from_arrays(columns, fields=[pa.field(name, instant_type(kind)) for name in AXES[:dims]])
 
 
 def _instants(origin: npt.NDArray[np.generic], offset: F64, kind: TimeKind) -> pa.Array:

@@ -6,12 +6,18 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from anabranch.binding.answers import PROBABILITY, AnswerColumns, common_time, field_columns
 from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, streams_of, wanted_in
+from anabranch.binding.lineage import Origin, of_entity
 from anabranch.binding.typed import Reference, Typed
-from anabranch.catalog import Stream
+from anabranch.catalog import Column, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE, ErrorBound
+from anabranch.language.types import Type
 from anabranch.monitor.polygons import Ring
+
+#: The fields of an instant of several operands.
+AXES = ("ta", "tb", "tc", "td")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +132,25 @@ class BoundMonitor(BoundQuery):
     areas: tuple[BoundArea, ...] = ()
     junctions: tuple[Junction, ...] = ()
     nearest: int | None = None
+
+    @property
+    def answers(self) -> AnswerColumns:
+        """The columns of its answers, without PER."""
+        clock = common_time(self.streams)
+        instant = clock if clock in (Type.TIMESTAMP, Type.UNKNOWN) else Type.DOUBLE
+        keys = tuple(column for operand in self.operands for column in field_columns(operand, operand.stream.keys))
+        issued = (Column(f"{operand.label}.{operand.stream.time.name}", clock) for operand in self.operands)
+        names = ("valid_to", "certain_from", "certain_to", *(f"sample.{axis}" for axis in AXES[: len(self.operands)]))
+        times = (*issued, *(Column(name, instant) for name in names))
+        return AnswerColumns(keys, Column("valid_from", instant), (*times, PROBABILITY))
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on.
+
+        Nothing is known about how the errors of different predictions of a key depend on each other.
+        """
+        return tuple(of_entity(operand) for operand in self.operands)
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:

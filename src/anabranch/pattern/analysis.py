@@ -230,7 +230,26 @@ class PatternAnalysis:
     @property
     def objection(self) -> Finding | None:
         """Why the query is refused."""
-        return self.weighted_objection
+        return self.bounded_objection or self.weighted_objection
+
+    @property
+    def bounded_objection(self) -> Finding | None:
+        """Why it is refused over answers that depend on each other: their bounds need one automaton for one binding."""
+        query = self.query
+        if query.bounded is None:
+            return None
+        clauses = {"WITHIN": query.within, "METHOD SAMPLING": query.method == "SAMPLING", "EMIT EARLY": query.early}
+        reason = next((f"{clause} cannot be bounded" for clause, stated in clauses.items() if stated), "")
+        if isinstance(query, BoundCombination):
+            reason = "combinations cannot be bounded"
+        elif not reason and (not self.regular or self.bound):
+            reason = f"a query that is {self.classification} cannot be bounded"
+        elif not reason and self.markov:
+            reason = "rows of MARKOV streams are not probabilities of events"
+        if not reason:
+            return None
+        hint = "query the streams themselves in one PATTERN, or declare the answers with MODEL CERTAIN"
+        return Finding("dependent-events", f"{query.bounded.why}, and {reason}", hint, query.span)
 
     @property
     def weighted_objection(self) -> Finding | None:

@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from anabranch.binding.bound import BoundQuery
 from anabranch.binding.conditions import ConditionBinder
 from anabranch.binding.per import PerEpisode, PerKeys, PerWindow
-from anabranch.binding.query_binder import QueryBinder
+from anabranch.binding.query_binder import Inner, QueryBinder
 from anabranch.binding.type_rules import a_type, coerce_string, constant_hint, type_of
 from anabranch.binding.typed import Constant, Reference, Typed, conjuncts, references
 from anabranch.binding.words import count_of
@@ -17,9 +18,10 @@ from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed, shown
 from anabranch.language.limits import MAX_GOALS
 from anabranch.language.types import Type, comparable
+from anabranch.pattern.cascade_binding import cascade_of
 from anabranch.pattern.combination import Combination
 from anabranch.pattern.combination_binding import Combining
-from anabranch.pattern.query import BoundGoal, BoundPattern
+from anabranch.pattern.query import BoundCombination, BoundGoal, BoundPattern
 from anabranch.pattern.syntax import Goal, Pattern, Step, Term
 
 #: The highest n of AT LEAST n TIMES: the state has a weight for each count.
@@ -73,6 +75,12 @@ class Binder(QueryBinder):
     def bind(self, body: Pattern | Combination) -> BoundPattern | None:
         """Return the bound query, or None if there are findings."""
         return self.pattern(body) if isinstance(body, Pattern) else self.combination(body)
+
+    def as_one(self, bound: BoundQuery, inner_of: Inner) -> BoundQuery | None:
+        """A PATTERN and the PATTERN queries whose answers it reads, as one automaton."""
+        if not isinstance(bound, BoundPattern) or isinstance(bound, BoundCombination):
+            return None
+        return cascade_of(bound, inner_of)
 
     def combination(self, body: Combination) -> BoundPattern | None:
         """Bind a combination of queries."""

@@ -17,6 +17,8 @@ import pyarrow as pa
 from anabranch.arrays import END, F64, I32, I64, Bools
 from anabranch.columns.intervals import interval
 from anabranch.columns.times import decode_times
+from anabranch.pattern.analysis import analyse
+from anabranch.pattern.automaton import Automaton, accept_bit, match_bit
 from anabranch.pattern.chain import Chain
 from anabranch.pattern.combined_group import CarriedGroup
 from anabranch.pattern.combining import CombinedAnalysis
@@ -24,7 +26,8 @@ from anabranch.pattern.groups import Groups
 from anabranch.pattern.history import Earlier, History
 from anabranch.pattern.intake import Intake, Received, Used
 from anabranch.pattern.operator import PatternOperator, regular_machine
-from anabranch.pattern.product import ProductAutomaton, ProductMachine, TrueSets, true_sets, united
+from anabranch.pattern.product import CascadeMachine, ProductAutomaton, ProductMachine, TrueSets, true_sets, united
+from anabranch.pattern.query import BoundCascade
 from anabranch.pattern.spec import GroupSpec, PatternSpec
 from anabranch.pattern.weights import Batch
 from anabranch.transport.limits import AnswerLimit
@@ -206,7 +209,9 @@ class ProductOperator(PatternOperator):
 
     def _open_automaton(self) -> None:
         operands = self._analysis.on_streams
-        self._machine = ProductMachine([regular_machine(operand) for operand in operands])
+        self._machine: ProductMachine | CascadeMachine = ProductMachine(
+            [regular_machine(operand) for operand in operands]
+        )
         truths = [self._analysis.combination.truth_of_set(true)[0] for true in range(1 << len(operands))]
         self._automaton = self._product = ProductAutomaton(
             self._machine, union_closed=self._weights.unites, truths=np.array(truths)
@@ -222,7 +227,7 @@ class ProductOperator(PatternOperator):
 
     def _save_automaton(self) -> dict[str, pa.Table]:
         columns: dict[str, list[int]] = {}
-        for operand in range(len(self._operands)):
+        for operand in range(len(self._machine.start)):
             states = [state[operand] for state in self._automaton.states]
             columns[f"waiting {operand}"] = [waiting for waiting, _ in states]
             columns[f"repeating {operand}"] = [repeating for _, repeating in states]
@@ -238,6 +243,24 @@ class ProductOperator(PatternOperator):
             self._automaton.extend(letters)
             letter[events.rows] = self._automaton.index_of(letters)[index.reshape(-1)][events.event]
         return letter
+
+
+class CascadeOperator(ProductOperator):
+    """The operator of one bucket of a PATTERN over answers of PATTERN queries, which run as one automaton."""
+
+    def __init__(self, spec: PatternSpec, analysis: CombinedAnalysis, cascade: BoundCascade) -> None:
+        self._cascade = cascade
+        super().__init__(spec, analysis)
+
+    def _open_automaton(self) -> None:
+        self._operands = self._analysis.on_streams
+        inner = ProductMachine([regular_machine(operand) for operand in self._operands])
+        outer = analyse(self._cascade.outer)
+        letters = [0] * len(self._operands)
+        for test, goal in zip(outer.tests, outer.query.alternatives, strict=True):
+            letters[self._cascade.operand_of(goal.stream)] |= match_bit(test.goal) | accept_bit(test.goal)
+        self._machine = CascadeMachine(inner, regular_machine(outer), letters)
+        self._automaton = Automaton(self._machine, union_closed=self._weights.unites)
 
 
 class CombinedOperator(ProductOperator):

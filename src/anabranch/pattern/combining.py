@@ -20,7 +20,7 @@ from anabranch.language.types import comparable
 from anabranch.pattern.analysis import PatternAnalysis, analyse
 from anabranch.pattern.classes import EXTENDED, REGULAR, UNSAFE
 from anabranch.pattern.goal_tests import GoalTest
-from anabranch.pattern.query import BoundCombination
+from anabranch.pattern.query import BoundCascade, BoundCombination
 from anabranch.pattern.safe_plan import common_positions
 
 #: For each operand, the chain variable that is a variable of the combination.
@@ -48,6 +48,11 @@ class CombinedAnalysis(PatternAnalysis):
         return self.surely_exact and self.query.method != "SAMPLING"
 
     @property
+    def cascade(self) -> BoundCascade | None:
+        """The query, if it is one over the answers of its operands."""
+        return self.combination if isinstance(self.combination, BoundCascade) else None
+
+    @property
     def in_one_bucket(self) -> bool:
         """Whether groups cannot be in several buckets: the instants of inferred rows matter, but no packet has them."""
         inferred = any(isinstance(stream.source, nodes.InferredSource) for stream in self.streams)
@@ -62,6 +67,8 @@ class CombinedAnalysis(PatternAnalysis):
     def objection(self) -> Finding | None:
         """Why the combination is refused: PER needs one automaton that counts the instants at which it is true."""
         per = self.query.per
+        if self.query.bounded is not None:
+            return self.bounded_objection
         if not isinstance(per, PerWindow | PerEpisode):
             return self.weighted_objection
         reason = ""

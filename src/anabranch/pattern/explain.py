@@ -53,6 +53,8 @@ def _streams(analysis: PatternAnalysis) -> str:
 
 def _method(analysis: PatternAnalysis, planned: bool) -> str:
     query = analysis.query
+    if query.bounded is not None:
+        return "bounds that hold for every dependence; probability is the lower one"
     if analysis.weighted:
         fails = "" if analysis.surely_exact else "; the run fails if the joint state of a chain is too large"
         return f"exact, given the readings up to {_horizon(analysis)}{fails}"
@@ -78,7 +80,8 @@ def _horizon(analysis: PatternAnalysis) -> str:
 
 
 def _routing(analysis: PatternAnalysis) -> str:
-    complete_groups = isinstance(analysis.query.per, PerEpisode) or isinstance(analysis, CombinedAnalysis)
+    combined = isinstance(analysis, CombinedAnalysis) and analysis.cascade is None
+    complete_groups = isinstance(analysis.query.per, PerEpisode) or combined
     if analysis.by_weights and not complete_groups:
         routed_by = list(analysis.chain)
     else:
@@ -93,6 +96,8 @@ def _routing(analysis: PatternAnalysis) -> str:
 
 
 def _cost(analysis: PatternAnalysis, planned: bool) -> str:
+    if analysis.query.bounded is not None:
+        return "time grows with the instants of each chain, times the automaton states and letters, without a kernel"
     cost = _cost_of_chain(analysis, planned)
     if analysis.repeated:
         cost = f"for each binding of {', '.join(analysis.repeated)} that the data can make true: {cost}"
@@ -111,9 +116,14 @@ def _cost_of_combining(analysis: CombinedAnalysis) -> str:
     rows = "; one row for each group and instant" if analysis.combination.true_by_default else ""
     if not analysis.regular:
         return f"the sets of partial results of the operands multiply{rows}"
-    bits = sum(len(operand.kleene) - 1 + sum(operand.kleene) for operand in analysis.operands)
+    machines = [operand.kleene for operand in analysis.operands]
+    if analysis.cascade is not None:
+        machines.append(tuple(goal.kleene for goal in analysis.cascade.outer.goals))
+    bits = sum(len(kleene) - 1 + sum(kleene) for kleene in machines)
     passes = (
-        "" if len(analysis.group_by) == len(analysis.chain) else ", for each set of operands that are true together"
+        ""
+        if analysis.cascade is not None or len(analysis.group_by) == len(analysis.chain)
+        else ", for each set of operands that are true together"
     )
     return f"an automaton state is one of each operand: at most {2**bits:,} states{passes}{rows}"
 
@@ -185,7 +195,9 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
         refusal = why_not_by_intervals(analysis)
         if refusal is not None:
             yield Step("plan", f"cannot be computed from intervals: {refusal}")
-    if analysis.query.method == "SAMPLING":
+    if analysis.query.bounded is not None:
+        yield Step("carry", "bound the probability of each automaton state from instant to instant")
+    elif analysis.query.method == "SAMPLING":
         yield Step("carry", "track the set of partial results in sampled worlds")
     elif analysis.query.within is not None:
         yield Step("carry", "track the set of partial results with their ages, as an automaton or in sampled worlds")
@@ -202,10 +214,12 @@ def _steps(analysis: PatternAnalysis, planned: bool) -> Iterator[Step]:
         yield Step("carry", "on a stream: every possible state of a chain while these are few, else sampled worlds")
     group = ", ".join(name for name, _ in analysis.group_by)
     any_chain = "1 - prod(1 - p) over the chains" if analysis.chain else "not needed: there is one chain"
-    if isinstance(analysis, CombinedAnalysis) and analysis.chain:
+    if isinstance(analysis, CombinedAnalysis) and analysis.cascade is None and analysis.chain:
         any_chain = "an operand is true if it is so for any chain"
     if isinstance(analysis.query.per, PerWindow) and len(analysis.chain) > len(analysis.group_by):
         any_chain = "the counts of the chains are added"
+    if analysis.query.bounded is not None and analysis.chain:
+        any_chain = "the highest lower bound of the chains, and the sum of their upper bounds"
     yield Step("combine", f"one answer per {group}" if group else any_chain)
     if analysis.query.early:
         yield Step("emit", "on a stream, also what is known about instants that are not complete, as provisional")
@@ -215,8 +229,12 @@ def _operand_steps(analysis: CombinedAnalysis) -> Iterator[Step]:
     """What is combined: the formula, then each operand with its class."""
     query = analysis.combination
     names = [operand.name for operand in query.operands]
-    given = "" if query.given is None else f" GIVEN {_formula_text(query.given, names)}"
-    yield Step("formula", _formula_text(query.formula, names) + given)
+    if analysis.cascade is not None:
+        yield Step("lineage", "exact: one automaton for this query and those whose answers it reads")
+        yield Step("formula", " THEN ".join(_goal_text(goal) for goal in analysis.cascade.outer.goals))
+    else:
+        given = "" if query.given is None else f" GIVEN {_formula_text(query.given, names)}"
+        yield Step("formula", _formula_text(query.formula, names) + given)
     for operand in analysis.operands:
         goals = " THEN ".join(_goal_text(goal) for goal in operand.query.goals)
         yield Step("operand", f"{operand.query.name} ({operand.classification}): {goals}")

@@ -14,7 +14,8 @@ from anabranch.columns.times import encode_times
 from anabranch.pattern.analysis import PatternAnalysis
 from anabranch.pattern.archive import ArchiveOperator
 from anabranch.pattern.archive_spans import SpanOperator
-from anabranch.pattern.combined import CombinedOperator, CombinedSpec, ProductOperator
+from anabranch.pattern.bounded import BoundedOperator, BoundedSpec
+from anabranch.pattern.combined import CascadeOperator, CombinedOperator, CombinedSpec, ProductOperator
 from anabranch.pattern.combined_archive import CombinedArchive
 from anabranch.pattern.combined_general import CombinedGeneral
 from anabranch.pattern.combining import CombinedAnalysis
@@ -74,6 +75,8 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
     def _operator(self) -> Operator:
         """The operator of one bucket, which gives final answers only."""
         spec = self.spec
+        if isinstance(spec, BoundedSpec):
+            return BoundedOperator(spec)
         if isinstance(spec, CombinedSpec):
             if spec.analysis.by_automaton if spec.live else spec.analysis.exactly:
                 return CombinedOperator(spec)
@@ -83,6 +86,9 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
                 return GeneralOperator(spec)
             return ArchiveOperator(spec) if spec.spans is None else SpanOperator(spec, spec.spans)
         if isinstance(spec.analysis, CombinedAnalysis):
+            cascade = spec.analysis.cascade
+            if cascade is not None:
+                return CascadeOperator(spec, spec.analysis, cascade)
             return ProductOperator(spec, spec.analysis)
         if spec.analysis.last_values or spec.analysis.query.within is not None:
             return LastValuesOperator(spec)
@@ -121,9 +127,11 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
 def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> PatternJob:
     """The job of a query: an automaton answers it where it always can, and on live inputs where its state is small."""
     (analysis,) = analyses
+    if analysis.query.bounded is not None:
+        return PatternJob(BoundedSpec(context, analysis))
     if isinstance(analysis, CombinedAnalysis):
         counts = isinstance(analysis.query.per, PerWindow | PerEpisode)
-        return PatternJob((PatternSpec if counts else CombinedSpec)(context, analysis))
+        return PatternJob((PatternSpec if counts or analysis.cascade else CombinedSpec)(context, analysis))
     if context.live and not analysis.by_automaton:
         return PatternJob(GroupSpec(context, analysis.for_streams()))
     by_weights = analysis.by_weights and analysis.query.method != "SAMPLING"

@@ -74,6 +74,37 @@ class ProductMachine:
         return tuple(after), true
 
 
+class CascadeMachine:
+    """The machines of several queries, and that of a query whose events are their answers.
+
+    Parameters
+    ----------
+    inner : the machines of the queries that are read
+    outer : the machine of the query over their answers
+    letters : for each query that is read, the letter of the outer one for its answer
+    """
+
+    def __init__(self, inner: ProductMachine, outer: Machine[Any], letters: Sequence[int]) -> None:
+        self._inner, self._outer, self._letters = inner, outer, letters
+        self.start: States = (*inner.start, outer.start)
+
+    def letter_of(self, letters: Sequence[int]) -> int:
+        """The letter of an event, given its letter for each query that is read."""
+        return self._inner.letter_of(letters)
+
+    def step(self, state: States, letter: int) -> tuple[States, int]:
+        """The states after reading a letter, and whether the outer query is true at that instant."""
+        *before, outer = state
+        after, true = self._inner.step(tuple(before), letter)
+        read = 0
+        for operand, own in enumerate(self._letters):
+            read |= own if true >> operand & 1 else 0
+        is_true = 0
+        if read:
+            outer, is_true = self._outer.step(outer, read)
+        return (*after, outer), is_true
+
+
 class ProductAutomaton(Automaton[Any]):
     """The automaton of a `ProductMachine`, or of another machine that returns sets of operands.
 

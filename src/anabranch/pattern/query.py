@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from anabranch.binding.answers import INTERVAL, PROBABILITY, AnswerColumns, common_time
 from anabranch.binding.bound import BoundQuery, Wanted
+from anabranch.binding.lineage import Origin
 from anabranch.binding.typed import Typed
-from anabranch.catalog import Stream
+from anabranch.catalog import Column, Model, Stream
 from anabranch.errors import Span
 from anabranch.language import nodes
 from anabranch.language.nodes import NOWHERE
+from anabranch.language.types import Type
 from anabranch.pattern.syntax import Term
 
 
@@ -114,6 +117,50 @@ class BoundPattern(BoundQuery):
         )
 
     @property
+    def answers(self) -> AnswerColumns:
+        """The columns of its answers, without PER."""
+        keys = tuple(Column(written, self._type_of(variable)) for written, variable in self.group_by)
+        status = (Column("status", Type.STRING),) if self.early else ()
+        return AnswerColumns(keys, Column("t", common_time(self.streams)), (PROBABILITY, *INTERVAL, *status))
+
+    def _type_of(self, variable: str) -> Type:
+        """The type of a variable: DOUBLE if it is used for columns of different numeric types."""
+        types = [
+            column.type
+            for goal in self.alternatives
+            if variable in goal.exported
+            for term, column in zip(goal.terms, (*goal.stream.keys, *goal.stream.values), strict=True)
+            if isinstance(term, nodes.Variable) and term.name == variable
+        ]
+        return Type.DOUBLE if Type.DOUBLE in types else types[0]
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on, in terms of its columns."""
+        return tuple(self._origin(stream) for stream in self.streams if stream.model is not Model.CERTAIN)
+
+    def _origin(self, stream: Stream) -> Origin:
+        """The rows of the group until the instant; of one instant for a single goal, and not longer ago than WITHIN."""
+        written = {variable: name.lower() for name, variable in self.group_by}
+        goals = [goal for goal in self.alternatives if goal.stream.name.lower() == stream.name.lower()]
+        terms = [
+            {term.name if isinstance(term, nodes.Variable) else None for term in position}
+            for position in zip(*(goal.key_terms for goal in goals), strict=True)
+        ]
+        keys = tuple(written.get(next(iter(names)) or "") if len(names) == 1 else None for names in terms)
+        within = 0.0 if len(self.goals) == 1 and not self.goals[0].kleene else self.within
+        if within is None or stream.model is Model.MARKOV or self.per is not None:
+            return Origin(stream.name.lower(), keys, None, "t" if self.per is None else "t_to")
+        return Origin(stream.name.lower(), keys, "t", "t", within)
+
+    @property
+    def combines_rows(self) -> bool:
+        """Whether an answer can depend on several rows: not if it has one event, whose whole key is grouped by."""
+        (goal, *others), grouped = self.alternatives, {variable for _, variable in self.group_by}
+        keys = {term.name if isinstance(term, nodes.Variable) else None for term in goal.key_terms}
+        return bool(others or goal.kleene or not keys <= grouped)
+
+    @property
     def wanted_values(self) -> tuple[Wanted, ...]:
         """The constants in the goals."""
         return tuple(
@@ -178,9 +225,40 @@ class BoundCombination(BoundPattern):
         return self.truth_of_set(0)[0]
 
     @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on: those of all operands."""
+        return tuple(dict.fromkeys(origin for operand in self.operands for origin in operand.origins))
+
+    @property
     def combined_definitions(self) -> tuple[str, ...]:
         """The operands as text: they are part of what the query is."""
         return self.definitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCascade(BoundCombination):
+    """A PATTERN over answers of PATTERN queries, which are its `operands`.
+
+    Attributes
+    ----------
+    outer : the query over the answers
+    reads : for each stream of the outer query, by lower-case name, the number of the operand whose answers it has
+    """
+
+    outer: BoundPattern
+    reads: tuple[tuple[str, int], ...]
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on: those of its group until its instant."""
+        written = {variable: name.lower() for name, variable in self.group_by}
+        names = {name.lower(): written.get(variable) for name, variable in self.operands[0].group_by}
+        parts = (origin for operand in self.operands for origin in operand.origins)
+        return tuple(dict.fromkeys(replace(origin.renamed(names), until="t") for origin in parts))
+
+    def operand_of(self, stream: Stream) -> int:
+        """The number of the operand whose answers a stream of the outer query has."""
+        return dict(self.reads)[stream.name.lower()]
 
 
 def _evaluated(formula: Truth, true: Sequence[Mask], everywhere: Mask) -> Mask:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from anabranch.binding.answer_streams import read_by
 from anabranch.binding.binder import bind, bind_workbook
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.message_columns import schema_path
@@ -45,6 +47,11 @@ class Planner:
         # A query of another workbook may use a stream that was declared again.
         self._bound, self._prepared = result.queries, prepared
         return []
+
+    def take_input(self, stream: Stream) -> None:
+        """Declare that the rows of a stream of answers are those of an input, so they have no lineage any more."""
+        self.catalog.add(replace(stream, declaration=replace(stream.declaration, source=None)))
+        self._bound, self._prepared = {}, {}
 
     def bound(self, query: Query) -> BoundQuery:
         """The query with its names resolved to the current declarations."""
@@ -107,10 +114,21 @@ class Planner:
         )
         return bound.has_tables or query.declaration.calibrated is not None or any(named)
 
+    def with_read(self, queries: Iterable[Query]) -> list[Query]:
+        """The queries, and those whose answers they read, also through others."""
+        found: dict[str, Query] = {}
+        waiting = list(queries)
+        while waiting:
+            query = waiting.pop(0)
+            if query.name.lower() not in found:
+                found[query.name.lower()] = query
+                waiting += read_by(query, self.catalog)
+        return list(found.values())
+
     def objections(self, queries: Iterable[Query]) -> list[Finding]:
         """Every reason why one of the queries cannot run, as far as it is known without any file."""
         findings: list[Finding] = []
-        for query in queries:
+        for query in self.with_read(queries):
             try:
                 refused = self.prepare(query).plan.refused
             except WorkbookError as error:

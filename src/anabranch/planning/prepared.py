@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.derived_streams import projected_space
+from anabranch.binding.lineage import is_of_answers
 from anabranch.binding.per import described
 from anabranch.binding.targets import described_target
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
-from anabranch.language.nodes import PredictedSource
+from anabranch.language.nodes import DerivedSource, PredictedSource, QuerySource, Source
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan, Sampling, Step
 
@@ -82,6 +83,7 @@ def prepare(query: Query, bound: BoundQuery, catalog: Catalog | None = None) -> 
     # After the step that reads the streams.
     n_read = sum(step.id == "read" for step in plan.steps)
     plan = replace(plan, steps=(*plan.steps[:n_read], *_reading_steps(bound.streams, catalog), *plan.steps[n_read:]))
+    plan = _with_lineage(plan, bound, catalog)
     if bound.per is not None:
         plan = replace(plan, steps=(*plan.steps, Step("per", described(bound.per, bound.streams[0].time.type))))
     path = query.declaration.calibrated
@@ -95,6 +97,32 @@ def prepare(query: Query, bound: BoundQuery, catalog: Catalog | None = None) -> 
     if query.declaration.target is not None:
         plan = replace(plan, steps=(*plan.steps, Step("write", described_target(query.declaration.target))))
     return Prepared(query, bound, analysis, plan)
+
+
+def _with_lineage(plan: Plan, bound: BoundQuery, catalog: Catalog | None) -> Plan:
+    """The plan of a query over answers: whether what it combines is independent, and why it cannot stream."""
+    sources = [(stream, _rows_source(stream, catalog)) for stream in bound.streams]
+    read = [(stream, source) for stream, source in sources if isinstance(source, QuerySource)]
+    if not read:
+        return plan
+    if bound.bounded is not None:
+        combined = f"bounds: {bound.bounded.why}"
+    elif any(is_of_answers(stream) for stream, _ in read):
+        combined = "exact: no two events that an answer combines depend on the same rows"
+    else:
+        combined = "exact: every answer that is read counts as an event that happened"
+    answers = ", ".join(f"{stream.name} has answers of {source.name}" for stream, source in read)
+    refused = f"{answers}, and a query over answers runs in batch only; write the answers to a file, and stream that"
+    return replace(plan, steps=(*plan.steps, Step("lineage", combined)), streams=refused)
+
+
+def _rows_source(stream: Stream, catalog: Catalog | None) -> Source | None:
+    """The source of the rows that are read for a stream; that of a derived stream is the source of its input."""
+    source = stream.source
+    if isinstance(source, DerivedSource) and catalog is not None:
+        made_from = catalog.stream(source.stream)
+        return None if made_from is None else made_from.source
+    return source
 
 
 def _reading_steps(streams: Iterable[Stream], catalog: Catalog | None) -> Iterator[Step]:

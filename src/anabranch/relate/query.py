@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from anabranch.binding.answers import PROBABILITY, AnswerColumns, field_columns
 from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, streams_of, wanted_in
+from anabranch.binding.lineage import Origin, of_entity
 from anabranch.binding.typed import Typed
-from anabranch.catalog import Stream
+from anabranch.catalog import Column, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
+from anabranch.language.types import Type
 
 #: The 13 simple relations: exactly one of them holds between two intervals.
 SIMPLE = (
@@ -69,6 +72,18 @@ class BoundRelate(BoundQuery):
     def operands(self) -> tuple[BoundQuantified, BoundQuantified]:
         """Both operands."""
         return self.first, self.second
+
+    @property
+    def answers(self) -> AnswerColumns:
+        """The columns of its answers, which have no time."""
+        keys = tuple(column for operand in self.operands for column in field_columns(operand, operand.stream.keys))
+        added = (("complement", self.complement), ("expected", self.count))
+        return AnswerColumns(keys, None, (PROBABILITY, *(Column(name, Type.DOUBLE) for name, has in added if has)))
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on: those of both entities."""
+        return tuple(of_entity(operand) for operand in self.operands)
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:

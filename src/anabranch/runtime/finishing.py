@@ -13,6 +13,7 @@ from anabranch.binding.bound import CALIBRATED
 from anabranch.columns.calibration import Piece
 from anabranch.runtime.blocks import in_blocks
 from anabranch.runtime.per import quoted, rows_of_frame
+from anabranch.transport.dependence import bounded_batches
 from anabranch.transport.finishing import (
     QUERY,
     REST,
@@ -41,6 +42,10 @@ def finish_frame(rules: Finishing, answers: DataFrame, instants: DataFrame | Non
         answers = _add(rules.sum_of, answers)
     if rules.columns is not None:
         answers = answers.selectExpr(*map(_column, rules.columns))
+    if rules.bounds is not None:
+        bounds = rules.bounds
+        # A lambda instead of a partial: Spark inspects type hints.
+        answers = answers.mapInArrow(lambda batches: bounded_batches(bounds, batches), answers.schema)
     if rules.per is not None:
         answers = rows_of_frame(rules.per, answers, instants)
     if rules.calibration is not None:

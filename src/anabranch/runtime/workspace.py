@@ -58,32 +58,36 @@ class Workspace:
         if not isinstance(entry, Stream | Relation):
             known = ", ".join(self.catalog.names((Stream, Relation))) or "none"
             raise AnabranchError(f"there is no stream or relation {name} to bind; declared are: {known}")
+        if isinstance(entry, Stream) and isinstance(entry.source, nodes.QuerySource):
+            self.planner.take_input(entry)
         self.bindings.bind(entry, source, columns)
 
     def declare_with_inputs(self, workbook: nodes.Workbook, text: str, inputs: Mapping[str, Any]) -> None:
         """Declare a workbook and bind its inputs; an input that is not declared gets its layout from its columns."""
         stated = {statement.name.lower() for statement in workbook.statements}
         new = [name for name in inputs if name.lower() not in stated and self.catalog.get(name) is None]
-        (query,) = (node.body for node in workbook.statements if isinstance(node, nodes.CreateQuery))
-        inferred = parse("".join(self._declaration(name, inputs[name], query) for name in new))
+        bodies = [node.body for node in workbook.statements if isinstance(node, nodes.CreateQuery)]
+        inferred = parse("".join(self._declaration(name, inputs[name], bodies) for name in new))
         self.declare(nodes.Workbook((*inferred.statements, *workbook.statements)), text, "<query>")
         for name in inputs.keys() - new:
             self.bind(name, inputs[name])
 
-    def _declaration(self, name: str, source: Any, query: nodes.QueryBody) -> str:
-        """Bind an input that is not declared yet, and return its declaration."""
+    def _declaration(self, name: str, source: Any, bodies: Sequence[nodes.QueryBody]) -> str:
+        """Bind an input that is not declared yet, and return its declaration for the query that reads it."""
         unknown = Relation(name, (), nodes.CreateRelation(name, ()))
         self.bindings.folders[name.lower()] = os.getcwd()
         self.bindings.bind(unknown, source)
-        return declaration_of(name, self.bindings.columns_of(unknown), query) + ";"
+        users = [body for body in bodies if name.lower() in map(str.lower, body.stream_names)]
+        return declaration_of(name, self.bindings.columns_of(unknown), (users or bodies)[0]) + ";"
 
     def objections(self, queries: Sequence[Query]) -> list[Finding]:
         """Every reason why one of the queries cannot run, such as a missing file; empty if there is none."""
         findings = self.planner.objections(queries)
         if findings:
             return findings
-        missing = self.bindings.missing_files(self.planner.bound(query) for query in queries)
-        prepared = [self.planner.prepare(query) for query in queries]
+        read = self.planner.with_read(queries)
+        missing = self.bindings.missing_files(self.planner.bound(query) for query in read)
+        prepared = [self.planner.prepare(query) for query in read]
         folders, bound = self.bindings.folders, self.bindings.bound_names
         return [*missing, *file_findings(prepared, self.catalog, lambda name: folders[name.lower()], bound)]
 

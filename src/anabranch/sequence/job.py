@@ -13,7 +13,7 @@ from anabranch.binding.typed import Operation, Reference, Typed, conjunction, co
 from anabranch.catalog import Model
 from anabranch.columns.conditions import holds
 from anabranch.columns.hashing import hash_tuples
-from anabranch.events.job import EventJob
+from anabranch.events.job import UNBOUNDED, EventJob
 from anabranch.events.table import EventTable
 from anabranch.language.types import Type
 from anabranch.sequence.analysis import SequenceAnalysis
@@ -103,6 +103,7 @@ class SequenceJob(EventJob[SequenceSpec]):
         columns: list[ResultColumn | StructColumn] = [
             ResultColumn(name, name) for name in ("t", "t_start", "probability")
         ]
+        columns += [] if bound.bounded is None else UNBOUNDED
         runs = 0
         for component in bound.components:
             if component.negative:

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import ClassVar
 
+from anabranch.binding.answers import INTERVAL, PROBABILITY, AnswerColumns, common_time, event_columns, field_columns
 from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, relations_in, streams_of, wanted_in
-from anabranch.binding.typed import Typed
-from anabranch.catalog import Model, Relation, Stream
+from anabranch.binding.lineage import Origin, of_events
+from anabranch.binding.typed import Typed, equal_references
+from anabranch.catalog import Column, Model, Relation, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
+from anabranch.language.types import Type
 
 #: A check of a parameter of a law, and its description in messages.
 Check = tuple[Callable[[float], bool], str]
@@ -171,6 +174,59 @@ class BoundSequence(BoundQuery):
     def conditions(self) -> tuple[Typed, ...]:
         """Every condition of the query."""
         return () if self.where is None else (self.where,)
+
+    @property
+    def answers(self) -> AnswerColumns:
+        """The columns of its answers, without PER; an event that can be missing has no key."""
+        time = common_time(self.streams)
+        positive = [component for component in self.components if not component.negative]
+        keys = [column for c in positive if c.is_always_read for column in field_columns(c, c.stream.keys)]
+        others = [Column("t_start", time), PROBABILITY, *(INTERVAL if self.bounded else ())]
+        for component in positive:
+            if component.run:
+                others.append(Column(f"{component.label}.count", Type.INTEGER))
+            else:
+                others += () if component.is_always_read else field_columns(component, component.stream.keys)
+                others += event_columns(component, time)
+        others += [Column("status", Type.STRING)] if {"expired", "early"} & self.emit else []
+        return AnswerColumns(tuple(keys), Column("t", time), tuple(others))
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The uncertain rows that an answer depends on, in terms of its columns."""
+        return tuple(
+            of_events(component) if component.is_always_read else self._unread(component)
+            for component in self.components
+            if component.stream.model is Model.INDEPENDENT or component.may_miss or component.occurs is not None
+        )
+
+    def _unread(self, component: BoundComponent) -> Origin:
+        """The rows of a component that may be missing, or must not happen: its key is known if it equals one read."""
+        read = {other.name: other for other in self.components if other.is_always_read}
+        keys = []
+        for key in component.stream.keys:
+            equal = equal_references(self.where, component.name, key.name.lower())
+            owner, column = next(((o, c) for o, c in sorted(equal) if o in read), (None, ""))
+            keys.append(None if owner is None else f"{read[owner].label}.{column}".lower())
+        since = "t_start" if self.within is None else "t"
+        return Origin(component.stream.name.lower(), tuple(keys), since, "t", self.within or 0.0)
+
+    @property
+    def operands_of_events(self) -> tuple[BoundComponent, ...]:
+        """All components."""
+        return self.components
+
+    @property
+    def combined_events(self) -> tuple[BoundComponent, ...]:
+        """The components with one event in an answer, if no event of them that is not in it excludes the answer."""
+        by_loss = self.scoring == "posterior"
+        return tuple(c for c in self.components if not (c.negative or c.run or (by_loss and c.may_miss)))
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The streams of components that may be missing, or may not happen."""
+        uncertain = (c for c in self.components if c.may_miss or c.occurs is not None)
+        return frozenset(component.stream.name.lower() for component in uncertain)
 
     @property
     def wanted_values(self) -> tuple[Wanted, ...]:

@@ -17,6 +17,7 @@ from anabranch.binding.bound import CALIBRATED
 from anabranch.columns.calibration import CalibrationMap
 from anabranch.columns.counts import summed_counts
 from anabranch.columns.dictionary import encode_tuples
+from anabranch.transport.dependence import BoundsRule, with_bounds
 from anabranch.transport.per import PerRule
 
 #: The column that says which query of a group an answer belongs to, where a job serves several.
@@ -122,6 +123,7 @@ class Finishing:
     pairing : for answers about pairs of rows
     any_of, sum_of : for answers that are combined over buckets
     columns : of the result; None keeps all
+    bounds : for answers whose events depend on each other
     per : for rows of several answers; None if every answer is a row
     calibration : adds the column `calibrated`
     limit : how many rows are kept, the most probable ones, in this order; rows of equal probability are ordered by
@@ -134,6 +136,7 @@ class Finishing:
     any_of: AnyOf | None = None
     sum_of: SumOf | None = None
     columns: tuple[ResultColumn | StructColumn, ...] | None = None
+    bounds: BoundsRule | None = None
     per: PerRule | None = None
     calibration: CalibrationMap | None = None
     limit: int | None = None
@@ -165,6 +168,8 @@ def finish_table(rules: Finishing, answers: pa.Table) -> pa.Table:
         answers = _add(rules.sum_of, answers)
     if rules.columns is not None:
         answers = pa.table({column.name: _column(column, answers) for column in rules.columns})
+    if rules.bounds is not None:
+        answers = with_bounds(rules.bounds, answers)
     return with_calibration(rules, answers)
 
 

@@ -10,16 +10,19 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from anabranch.binding.answer_streams import is_event
+from anabranch.binding.binder import bind
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.derived_streams import check_derived
 from anabranch.binding.reading import Reading, bind_reading, optional_sources, with_optional_columns
-from anabranch.catalog import Catalog, Column, Relation, Stream
+from anabranch.catalog import Catalog, Column, Model, Relation, Stream
 from anabranch.errors import DataError, Finding, NotYetBuilt, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.findings import Findings
 from anabranch.language.types import Type
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input
+from anabranch.runtime.sources.answers import most_probable
 from anabranch.runtime.sources.files import FileInput, is_local, missing_file, resolve
 from anabranch.runtime.sources.lakes import is_lake, open_lake
 from anabranch.runtime.sources.local_rows import LocalRows, local_rows
@@ -212,6 +215,11 @@ class Bindings:
             message = "a stream declared FROM QUERY cannot run on live inputs"
             raise NotYetBuilt([Finding("not-yet-built", message, "use a file or a table", source.span)])
         frame = with_fields(self._run(source.name))
+        query = self._catalog.require_query(source.name)
+        if isinstance(entry, Stream) and entry.model is Model.INDEPENDENT:
+            opened = Input(entry, frame.schema, frame=frame)
+            if not is_event(entry, bind(query, self._catalog)):
+                frame = most_probable(opened)
         return Input(entry, frame.schema, frame=frame)
 
     def _open_lake(self, entry: Stream | Relation, source: nodes.FileSource, live: bool) -> Input:
