@@ -101,17 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.nodeid.startswith(UNTRACED):
             item.add_marker("slow")
     if hasattr(config, "workerinput"):
-        _distribute(items)
-
-
-def _distribute(items: list[pytest.Item]) -> None:
-    """Prepare for several processes: the longest tests first, and tests that share a fixture in one process."""
-    for item in items:
-        fixtures = getattr(item, "_fixtureinfo", None)
-        definitions = [found[-1] for found in fixtures.name2fixturedefs.values()] if fixtures else []
-        if any(definition.scope in ("module", "class", "package") for definition in definitions):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
-    items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.get_closest_marker("spark") is None))
+        items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.get_closest_marker("spark") is None))
 
 
 @pytest.hookimpl(wrapper=True)
