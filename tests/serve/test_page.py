@@ -189,6 +189,7 @@ def test_the_editor_shows_errors_below_their_line_and_completes_words(page: Any)
     page.keyboard.press("Control+Space")
     page.wait_for_selector(".cm-tooltip-autocomplete li:has-text('door')")
     _picture(page, "completion")
+    page.wait_for_timeout(200)  # the editor ignores keys just after it has opened the list
     page.keyboard.press("Enter")
     page.wait_for_selector(".cm-line:has-text('more AS PATTERN door')")
 
