@@ -151,6 +151,8 @@ def test_one_automaton_streams_in_any_split(one: str, two: str, outer: str, rows
         (INNER[0], INNER[4], OUTER[1], "exact: no two events that an answer combines depend on the same rows"),
         (INNER[1], INNER[4], OUTER[0], "exact: one automaton for this query and those whose answers it reads"),
         (INNER[0], INNER[1], OUTER[1], "exact: one automaton for this query and those whose answers it reads"),
+        # In the second inner query, the events of all keys match the goal with the +.
+        (INNER[4], INNER[5], OUTER[4], "bounds: rows of other depend on the same rows of s"),
         (INNER[8], INNER[4], OUTER[0], "bounds: rows of first depend on the same rows of m"),
         (INNER[9], INNER[4], OUTER[0], "bounds: rows of first depend on the same rows of r"),
         (INNER[0], INNER[3], OUTER[1], "bounds: rows of other depend on the same rows of r"),

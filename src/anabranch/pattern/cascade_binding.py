@@ -77,4 +77,5 @@ def _is_one_automaton(cascade: BoundCascade, names: Iterable[str]) -> bool:
     """Whether the keys of the answers are the chains of all queries, so that one key has one state."""
     analysis = analyse(cascade)
     exactly = isinstance(analysis, CombinedAnalysis) and analysis.exactly and analyse(cascade.outer).regular
-    return exactly and set(analysis.chain) == set(names)
+    # A goal with a + that does not share the key also matches the events of other keys.
+    return exactly and all(set(one.chain) == set(names) for one in (analysis, *map(analyse, cascade.operands)))
