@@ -38,3 +38,8 @@ def test_unparsed_expressions_parse_to_the_same_tree(expression: nodes.Expr) -> 
 def test_unparsed_fixtures_parse_to_the_same_tree(path: Path) -> None:
     workbook = parse(path.read_text(encoding="utf-8"))
     assert parse(unparse(workbook)) == workbook
+
+
+def test_a_type_with_the_word_of_an_alias_is_quoted() -> None:
+    workbook = parse("CREATE STREAM s KEY (a `as` AS b) TIME t;")
+    assert parse(unparse(workbook)) == workbook

@@ -33,6 +33,7 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 
 def quoted(name: str) -> str:
     """The name as it is written in a workbook: in backticks unless it is a plain word."""
-    if _PLAIN.fullmatch(name) and name.upper() not in RESERVED | AFTER_GOAL:
+    # A type AS before another name would be the word of an alias.
+    if _PLAIN.fullmatch(name) and name.upper() not in RESERVED | AFTER_GOAL | {"AS"}:
         return name
     return "`" + name.replace("`", "``") + "`"
