@@ -48,7 +48,8 @@ def test_ask_uses_the_declarations_and_inputs_of_the_session_and_changes_neither
         ("PATTERN at(x) WHEN x", "<query>:1:15: expected THEN, WHERE, GROUP BY"),
         (
             "SELECT 1",
-            "<query>:1:1: expected a name, CONSTRAIN, MONITOR, NOT, PATTERN, RELATE, SEQUENCE, WITH or (, found",
+            "<query>:1:1: expected a name, CONSTRAIN, MONITOR, NOT, PATTERN, RELATE, SEQUENCE, WITH or (, "
+            "found 'SELECT'",
         ),
         ("CREATE STREAM s KEY (k) TIME t;\nPATTERN zz(x)", "<query>:2:9: there is no stream 'zz'"),
         ("CREATE STREAM s KEY (k) TIME t", "ask takes one query, and this text has 0; use execute and run_all"),

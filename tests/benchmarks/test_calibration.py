@@ -51,18 +51,6 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, module.__name__, module)
 
 
-@pytest.fixture
-def few_people(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The part `live` simulates few people, and has no real data."""
-
-    def missing(_: object) -> list[object]:
-        raise FileNotFoundError(2, "missing", "reads.csv.gz")
-
-    monkeypatch.setattr(live, "PEOPLE", 3)
-    monkeypatch.setattr(live, "STEPS", 40)
-    monkeypatch.setattr(live, "learned_tags", missing)
-
-
 def test_rows_have_means_over_seeds_of_all_their_parts() -> None:
     parts = [result("m", 1, 1, 0, 1, 1), result("m", 1, 0, 1, 0, 0), result("m", 2, 0.5, 0.5, 0.5, 0.5)]
     (row,) = rows_of(parts)
@@ -83,7 +71,7 @@ def test_missing_data_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-@pytest.mark.usefixtures("tasks", "few_people")
+@pytest.mark.usefixtures("tasks")
 def test_the_command_prints_one_table_and_draws_charts(chart_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibration", "--rounds", "2"]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| home")]
@@ -96,8 +84,15 @@ def test_the_command_prints_one_table_and_draws_charts(chart_folder: Path, capsy
     assert chart.count("<polyline") == 3, "the diagonal and two methods"
 
 
-@pytest.mark.usefixtures("few_people")
-def test_answers_with_correlations_are_better_than_independent_ones(capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_with_correlations_are_better_than_independent_ones(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(_: object) -> list[object]:
+        raise FileNotFoundError(2, "missing", "reads.csv.gz")
+
+    monkeypatch.setattr(live, "PEOPLE", 3)
+    monkeypatch.setattr(live, "STEPS", 40)
+    monkeypatch.setattr(live, "learned_tags", missing)
     found = list(live.results([0]))
     assert len(found) == len(live.METHODS) * len(live.QUERIES)
     losses = {(each.task, each.method.split(":")[0]): live.log_loss(each.probabilities, each.true) for each in found}

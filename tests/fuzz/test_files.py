@@ -16,7 +16,7 @@ FAILED = {
 
 
 def test_damaged_files_are_read_or_quarantined() -> None:
-    assert list(run(50, seed=1_000_000)) == []
+    assert list(run(150, seed=1_000_000)) == []
 
 
 @pytest.mark.parametrize("seed", FAILED)

@@ -287,6 +287,7 @@ def test_the_live_view_follows_a_stream(browser: Any, seen: Seen, spark: SparkSe
     office = Office(spark, tmp_path)
     office.add("first", *ROWS, ("eva", "hall", 6, 0.5))
     office.process_files()
+    read = "#view-live div:has(> dt:text-is('read')) > dd:text-is('{}')"
     with (
         ExitStack() as finally_do,
         served(tmp_path, "--checkpoint", "checkpoint", "--output", "out") as address,
@@ -295,12 +296,14 @@ def test_the_live_view_follows_a_stream(browser: Any, seen: Seen, spark: SparkSe
         finally_do.callback(office.stop)
         page.wait_for_selector("#view-live .stream.runs")
         assert "coffee" in page.inner_text("#view-live")
-        page.wait_for_selector("#view-live dd:has-text('7')")
+        page.wait_for_selector(read.format(7))
         assert page.locator("#view-live tbody tr").count() == 3
         office.add("second", ("eva", "coffee", 7, 0.5), ("eva", "hall", 12, 0.5))
         office.process_files()
         page.wait_for_selector("#view-live td:has-text('eva')")
-        page.wait_for_selector("#view-live dd:has-text('9')")
+        page.wait_for_selector(read.format(9))
         assert page.locator("#view-live .spark rect").count() >= 2
         _picture(page, "live")
         assert _serious(page) == []
+        office.stop()
+        page.wait_for_selector("#view-live .stream:not(.runs) small:text-is('does not run')")
