@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install kernels demo quick test coverage cases compat lint format docs bench recovery fuzz wheel release-check lock clean
+.PHONY: help install kernels demo quick test coverage cases compat lint format docs bench bench-full recovery fuzz wheel release-check lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -45,8 +45,18 @@ format: $(INSTALLED) ## Format the code and apply the fixes of ruff
 docs: $(INSTALLED) ## Build the site of the documentation into build/site; it needs no network, and neither does the site
 	@$(BIN)/python scripts/build_docs.py
 
-bench: $(INSTALLED) ## Run the benchmarks (ARGS=... are their arguments)
+bench: $(INSTALLED) ## Run chosen benchmarks in half an hour and write a report, or others (ARGS="pattern --quick")
+ifdef ARGS
 	$(BIN)/python -m benchmarks $(ARGS)
+else
+	$(BIN)/python -m benchmarks chosen --rounds 3 --save
+	$(BIN)/python -m benchmarks.report
+endif
+
+bench-full: $(INSTALLED) ## Run all benchmarks, which takes hours, and write the report and the tables of the documentation
+	$(BIN)/python -m benchmarks --save
+	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.document
 
 recovery: $(INSTALLED) ## Kill streams 100 times while a million events arrive, and compare answers (ARGS="--kills 5 ...")
 	@unset PYTHONDONTWRITEBYTECODE; export PYTHONPATH=src:.; \

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.compare A B`: compare two files of measurements that `python -m benchmarks --json` wrote.
+"""`python -m benchmarks.compare A B`: compare two files, or folders, of measurements that `python -m benchmarks` saved.
 
 Prints every measurement of A and B with the ratio B / A, and marks the throughputs and times of B that are worse than
 those of A by more than the tolerance.
@@ -22,7 +22,7 @@ from rich.table import Table
 from benchmarks.harness import CPU_PER_SECOND, format_ratio, format_value
 
 #: Units of times; a higher value is worse. Throughputs have units that end in "/s"; a lower value is worse.
-TIMES = ("s", "ns/event", "us/probe", CPU_PER_SECOND)
+TIMES = ("s", "CPU s", "ns/event", "us/probe", "us/pair", CPU_PER_SECOND)
 
 #: What should be equal in two files, for their values to be comparable.
 CONDITIONS = ("machine", "versions", "rounds", "quick", "seed")
@@ -75,13 +75,15 @@ class Row:
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a file.
+    """Return the records of a file, or of all files of a folder.
 
     Raises
     ------
     ValueError
         If a line is not a record of a benchmark.
     """
+    if path.is_dir():
+        return [record for file in sorted(path.glob("*.jsonl")) for record in read_records(file)]
     records = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
@@ -158,7 +160,12 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m benchmarks.compare",
         description="Compare two files of measurements. Exits with 1 if a throughput or time of B is worse.",
     )
-    parser.add_argument("a", type=Path, metavar="A", help="the earlier measurements, written by --json")
+    parser.add_argument(
+        "a",
+        type=Path,
+        metavar="A",
+        help="the earlier measurements: a file of --json or --save, or the folder of --save",
+    )
     parser.add_argument("b", type=Path, metavar="B", help="the later measurements")
     parser.add_argument(
         "--tolerance", type=float, default=5.0, metavar="PERCENT", help="allowed slowdown (default: %(default)g %%)"

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,6 +19,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+import anabranch
+
 CPU_PER_SECOND = "CPU s per s"
 """The unit of processor seconds per second of stream."""
 
@@ -26,27 +29,29 @@ PACKAGES = ("anabranch", "pyspark", "pyarrow", "numba", "numpy")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a benchmark run."""
+    """The options of a benchmark run; `rows` are the most rows of a part whose size can be chosen."""
 
     quick: bool = False
     rounds: int = 5
     profile: bool = False
     seed: int = 7
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The machine, the versions and the commit of a measurement."""
+    """The machine, the versions, the commit and the day (UTC) of a measurement."""
 
     machine: str
     versions: dict[str, str]
     commit: str
+    date: str
 
 
 @cache
 def provenance() -> Provenance:
     """Return the provenance of everything that this process measures."""
-    return Provenance(_machine(), _versions(), _commit())
+    return Provenance(_machine(), _versions(), _commit(), datetime.now(UTC).date().isoformat())
 
 
 def _machine() -> str:
@@ -55,11 +60,15 @@ def _machine() -> str:
 
 
 def _processor() -> str:
+    """Return the name of the processor; Linux on ARM has it only in the output of lscpu."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        text = Path("/proc/cpuinfo").read_text()
+        if "model name" not in text:
+            text = subprocess.run(["lscpu"], capture_output=True, text=True).stdout
     except OSError:
-        return platform.processor() or "unknown processor"
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown processor")
+        text = ""
+    names = [line.split(":", 1)[1].strip() for line in text.splitlines() if line.lower().startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown processor"
 
 
 def _versions() -> dict[str, str]:
@@ -73,8 +82,11 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Return the commit of the source, with a + if there are uncommitted changes; 'unknown' outside a repository."""
-    folder = Path(__file__).parent
+    """Return the commit of the package, with a + if there are uncommitted changes; 'unknown' outside a repository.
+
+    These benchmarks can measure the sources of another commit, by PYTHONPATH.
+    """
+    folder = Path(anabranch.__file__).parent
     try:
         commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=folder, capture_output=True, text=True)
         changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, text=True)

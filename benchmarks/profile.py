@@ -23,8 +23,10 @@ from anabranch.files import parquet
 from anabranch.pattern import kernel, operator, weights
 from anabranch.transport import inbox, packing, routing
 
-#: What is timed, in the order of the data: a label, and the functions of that label (their owners and names).
-STEPS: dict[str, tuple[tuple[Any, str], ...]] = {
+Steps = dict[str, tuple[tuple[Any, str], ...]]
+"""What is timed, in the order of the data: a label, and the functions of that label (their owners and names)."""
+
+STEPS: Steps = {
     "read Parquet": ((parquet, "read_tables"),),
     "check rows": ((routing, "check_rows"),),
     "times": ((routing, "encode_times"), (packing, "encode_times")),
@@ -43,6 +45,8 @@ STEPS: dict[str, tuple[tuple[Any, str], ...]] = {
     "answers": ((operator.PatternOperator, "_answers"),),
     "rest of the operator": ((operator.PatternOperator, "step"),),
 }
+
+REST = "everything else"
 
 
 class Clock:
@@ -91,17 +95,24 @@ class Clock:
             yield item
 
 
-def profile(run: Callable[[], object]) -> dict[str, float]:
-    """Return the seconds of each step of one run, and of everything else."""
+@contextmanager
+def timed(steps: Steps) -> Iterator[Clock]:
+    """Time the functions of some steps, with a clock that counts everything else as REST."""
     clock = Clock()
     with ExitStack() as patches:
-        for label, functions in STEPS.items():
+        for label, functions in steps.items():
             for owner, name in functions:
                 if hasattr(owner, name):
                     patches.enter_context(patch.object(owner, name, clock.wrap(label, getattr(owner, name))))
-        with clock.on("everything else"):
-            run()
-    order = [*STEPS, "everything else"]
+        with clock.on(REST):
+            yield clock
+
+
+def profile(run: Callable[[], object]) -> dict[str, float]:
+    """Return the seconds of each step of one run, and of everything else."""
+    with timed(STEPS) as clock:
+        run()
+    order = [*STEPS, REST]
     return {label: clock.seconds[label] for label in order if clock.seconds[label] > 0}
 
 

@@ -333,7 +333,7 @@ MUTANTS = [
         "monitor/test_sampled.py::test_two_operands",
         "monitor/test_sampled.py::test_three_operands",
     ], [
-        ("candidates", "_cell(corner, grid.sizes[axis]) != cell[axis]", "cell[axis] < 0"),
+        ("candidates", "meets &= _cell(max(low[k", "meets |= _cell(max(low[k"),
         ("candidates", "if cell[axis] < _cell(high", "if cell[axis] + 1 < _cell(high"),
         ("polygons", "share = here / (here - there)", "share = there / (there - here)"),
         ("polygons", "max(corners[k, 0], corners[k, 1])", "min(corners[k, 0], corners[k, 1])"),
@@ -365,10 +365,10 @@ MUTANTS = [
     *_mutants("monitor/kernel", ["monitor/test_highest.py"], [
         ("probabilities", "slope -= sign * density", "slope += sign * density"),
         ("highest", "if lower == -np.inf:\n        return low", "if lower == -np.inf:\n        return high"),
-        ("ellipsoid", "x[i] -= along / (dims + 1)", "x[i] += along / (dims + 1)"),
+        ("ellipsoid", "x[i] -= lower * along", "x[i] += lower * along"),
         ("lines", "slope[constraints.axis[v]] -= decline * lines.rate[v]",
          "slope[constraints.axis[v]] += decline * lines.rate[v]"),
-        ("highest", "if first_value >= second_value:", "if first_value < second_value:"),
+        ("highest", "min(1.0, best + 1.0 / steps)", "min(1.0, best)"),
     ]),
     *_mutants("monitor/kernel", ["monitor/test_expressions.py"], [
         ("distributions", "return min(1.0, 0.5 * below / last), 0.5 * dense / last", "return 0.5 * below, 0.5 * dense"),
@@ -402,7 +402,7 @@ MUTANTS = [
         ("trees", "total += _at_most(v, x - low, curves)", "total += _at_most(v, x + low, curves)"),
         ("trees", "n = _add(ends, n, curves.ends[k] + bound)", "n = _add(ends, n, curves.ends[k])"),
         ("trees", "is_inside |= constraints.sets[j, 0] < number", "is_inside |= constraints.sets[j, 0] < x"),
-        ("trees", "if len(tree.order) <= 4 and", "if len(tree.order) <= 8 and"),
+        ("trees", "if count <= 4 and", "if count <= 8 and"),
     ]),
     *_mutants("monitor/kernel", ["monitor/test_certain.py"], [
         ("certain", "1.0, -1.0, body.planes[0, dims + 1]", "-1.0, 1.0, body.planes[0, dims + 1]"),
@@ -534,7 +534,7 @@ MUTANTS = [
     *_mutants("constrain/kernel", [
         "constrain/test_against_loops.py::test_events_in_many_cells_match_those_of_adjacent_cells",
     ], [
-        ("store", "min(x + 2, cells[q, 0])", "min(x + 1, cells[q, 0])"),
+        ("store", "_cell(coordinate + distance, low,", "_cell(coordinate, low,"),
     ], compiled=True),
     *_mutants("constrain/kernel", [
         "constrain/test_against_loops.py::test_an_event_that_expires_at_the_current_time_still_matches",
@@ -606,10 +606,12 @@ MUTANTS = [
         ("rows", "p[row] /= kept", "p[row] /= total"),
         ("forward", "before = total_weight(weights, levels) if started else 1.0", "before = 1.0"),
     ], compiled=True),
-    *_mutants("pattern", ["composed/test_composed.py"], [
-        ("bounded", "low = np.maximum(0.0, first.low + second.low - 1.0)", "low = first.low * second.low"),
-        ("bounded", "1.0 - (low.sum() - low)", "1.0 - low.sum()"),
-    ], compiled=True),
+    *_mutants("pattern", ["pattern/test_bounded.py"], [
+        ("kernel/bounded", "max(0.0, least + other_least - 1.0)", "least * other_least"),
+        ("kernel/bounded", "1.0 - (all_least - least)", "1.0 - all_least"),
+        ("kernel/bounded", "of_key[0] = max(0.0, 1.0 - happened)", "of_key[0] = 0.0"),
+        ("bounded", "(*sides[::-1], number, 1)", "(*sides[::-1], number, 0)"),
+    ]),
     *_mutants("transport", ["composed/test_composed.py"], [
         ("dependence", "np.maximum(0.0, total - (count - 1))", "np.where(members, p, 1.0).prod(axis=1)"),
         ("dependence", "shared &= _may_equal(", "shared &= ~_may_equal("),

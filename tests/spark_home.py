@@ -22,10 +22,8 @@ CLASSES = HOME / "classes.jsa"
 #: The JVMs of the tests are short-lived. The second compiler (C2), made for programs that run for hours, and the
 #: garbage collector for many cores would take half of their time; the first compiler (C1) may start earlier. Without
 #: C2, Java has a small cache for compiled code and discards what does not fit, so the cache is enlarged.
-_OPTIONS = (
-    "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.3 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn1g "
-    "-Xlog:disable -Xlog:all=error:stderr"
-)
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:CompileThresholdScaling=0.3 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+_OPTIONS = f"{SHORT_LIVED} -Xmn1g -Xlog:disable -Xlog:all=error:stderr"
 
 
 def use() -> None:

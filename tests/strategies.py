@@ -193,6 +193,7 @@ def create_streams(draw: st.DrawFn) -> nodes.CreateStream:
         geodesic=geodesic,
         watermark=draw(maybe(durations)),
         idle_after=draw(maybe(durations)),
+        clustered=draw(several(names, 0, 2)),
         max_ahead=draw(maybe(durations)),
         source=draw(maybe(st.one_of(sources, inferred_sources, predicted_sources, segmented_sources))),
         start=None if time is None else draw(maybe(time_columns)),

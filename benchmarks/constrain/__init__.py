@@ -18,6 +18,7 @@ from benchmarks.constrain.figures import (
     variables,
     verbosity,
 )
+from benchmarks.constrain.growth import growth
 
 PARTS = {
     "verbosity": verbosity,
@@ -25,6 +26,7 @@ PARTS = {
     "length": length,
     "variables": variables,
     "constraints": constraints,
+    "growth": growth,
     "index": index_search,
     "spark": spark_joins,
 }

@@ -96,7 +96,7 @@ def search_lists(kept: KeptEvents, indexed: bool) -> SearchResult:
         store = new_store(graph, kept.events, indexed)
         probes, hits = _replay(
             graph.variables, graph.pairs, graph.checks, events, columns, roles, graph.scale, graph.radius,
-            store.items, store.begin, store.end, store.base, store.cells,
+            store.items, store.begin, store.end, store.base, store.cells, store.low, store.density,
         )  # fmt: skip
         least = min(least, time.process_time() - start)
     return SearchResult(probes, hits, 1e6 * least / max(probes, 1))
@@ -104,7 +104,7 @@ def search_lists(kept: KeptEvents, indexed: bool) -> SearchResult:
 
 @compiled
 def _replay(
-    variables, pairs, checks, events, columns, roles, scale, radius, items, begin, end, base, cells
+    variables, pairs, checks, events, columns, roles, scale, radius, items, begin, end, base, cells, low, density
 ):  # fmt: skip
     """Replay the events, and only search for matching ones."""
     probes, hits, pool = 0, 0, np.empty(len(roles) + 1, np.int64)
@@ -116,8 +116,8 @@ def _replay(
                 if other != v and pairs[variables[v].pair + u].earliest <= 0:
                     probes += 1
                     hits += candidates(
-                        items, begin, end, base, cells, variables, pairs, checks, events, columns, roles, role, other,
-                        scale, radius, pool, 0,
+                        items, begin, end, base, cells, low, density, variables, pairs, checks, events, columns,
+                        roles, role, other, scale, radius, pool, 0,
                     )  # fmt: skip
         for role in range(events[x].role, events[x + 1].role):
             if roles[role].expires >= events[x].t:

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.engines import one_thread
+from benchmarks.growth import curve
 from benchmarks.harness import Options, Record, interleaved, recorder
 from benchmarks.inference.buildings import PARTICLES, PRUNE, Building, make_building
 from benchmarks.inference.dense import (
@@ -74,20 +75,21 @@ def _speeds(building: Building, short: Building, rounds: int) -> dict[str, float
 
 
 def growth(options: Options) -> Iterator[Record]:
-    """The time of each method when the steps or the locations double."""
-    locations, steps = (50, 500) if options.quick else (350, 20_000)
-    detection = DETECTION["read rarely"]
-    variants = {
-        "": make_building(locations, steps, detection, options.seed),
-        "steps": make_building(locations, 2 * steps, detection, options.seed),
-        "locations": make_building(2 * locations, steps, detection, options.seed),
+    """The time of each method when the steps or the locations grow."""
+    locations, steps = (50, 250) if options.quick else (100, 5_000)
+    sizes = {
+        "steps": {steps * factor: (locations, steps * factor) for factor in (1, 2, 4, 8)},
+        "locations": {locations * factor: (locations * factor, steps) for factor in (1, 2, 4, 8)},
     }
-    record = recorder("inference.growth", f"{locations} locations, {steps:,} steps", options)
-    with one_thread():
-        for method in METHODS:
-            runs = {name: building.method(method) for name, building in variants.items()}
-            seconds = interleaved(runs, options.rounds, warm_up=True)
-            yield record(method, seconds[""], "s")
-            for name in ("steps", "locations"):
-                ratio = seconds[name] / seconds[""]
-                yield record(f"{method}, twice the {name}", seconds[name], "s", method, ratio)
+    buildings = {
+        dimension: {
+            size: make_building(*both, DETECTION["read rarely"], options.seed) for size, both in by_size.items()
+        }
+        for dimension, by_size in sizes.items()
+    }
+    for method in METHODS:
+        record = recorder("inference.growth", f"{method}, {locations} locations, {steps:,} steps", options)
+        for dimension, by_size in buildings.items():
+            with one_thread():
+                runs = {size: building.method(method) for size, building in by_size.items()}
+                yield from curve(record, dimension, runs, options.rounds)

@@ -16,7 +16,8 @@ Times are processor times (`time.process_time`). Without --quick the charts in d
 
 from benchmarks.monitor.accuracy import delays, functions, objects, policies
 from benchmarks.monitor.chains import probabilities_of_chains
-from benchmarks.monitor.throughput import throughput_by_vehicles, value_constraints
+from benchmarks.monitor.growth import growth
+from benchmarks.monitor.throughput import several_names, throughput_by_vehicles, value_constraints
 
 PARTS = {
     "objects": objects,
@@ -25,5 +26,7 @@ PARTS = {
     "delays": delays,
     "throughput": throughput_by_vehicles,
     "values": value_constraints,
+    "growth": growth,
     "chains": probabilities_of_chains,
+    "names": several_names,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,13 @@ from anabranch.monitor.job import MonitorJob
 from anabranch.simulate.vehicles import NEAR, Options, Reports, reports, trajectories
 from benchmarks.engines import make_job
 
-_WORKBOOK = """
+_STREAM = """
     CREATE STREAM cars
       KEY (car INTEGER) VALUE (x DOUBLE, y DOUBLE) TIME t DOUBLE
       MODEL PREDICTED ERROR {error} PERIOD {period};
+    """
+
+_QUERY = """
     CREATE QUERY near AS
       MONITOR a, b FROM cars AS a, cars AS b
       WHERE ABS(a.x - b.x) <= {near} AND ABS(a.y - b.y) <= {near} AND a.car < b.car {conditions}
@@ -39,11 +43,22 @@ def make_monitor_job(
     at_most : a value constraint, in metres from the west: only vehicles there are of interest
     """
     conditions = "" if at_most is None else f"AND a.x <= {at_most} AND b.x <= {at_most}"
-    workbook = _WORKBOOK.format(
-        error=vehicles.error, period=vehicles.period, near=NEAR, within=within, clauses=clauses,
-        conditions=conditions, semantics=semantics,
-    )  # fmt: skip
-    return make_job(workbook, "near", live=True)
+    query = _QUERY.format(near=NEAR, within=within, clauses=clauses, conditions=conditions, semantics=semantics)
+    return make_job(_stream(vehicles) + query, "near", live=True)
+
+
+def make_chain_job(vehicles: Options, names: str, within: float) -> MonitorJob:
+    """Return the job of a live query whose names are a chain: each vehicle is near the next one."""
+    pairs = list(pairwise(names))
+    near = [f"ABS({one}.{axis} - {other}.{axis}) <= {NEAR}" for one, other in pairs for axis in "xy"]
+    conditions = " AND ".join([*near, *(f"{one}.car < {other}.car" for one, other in pairs)])
+    sources = ", ".join(f"cars AS {name}" for name in names)
+    query = f"CREATE QUERY near AS MONITOR {', '.join(names)} FROM {sources} WHERE {conditions} WITHIN {within};"
+    return make_job(_stream(vehicles) + query, "near", live=True)
+
+
+def _stream(vehicles: Options) -> str:
+    return _STREAM.format(error=vehicles.error, period=vehicles.period)
 
 
 @dataclass(frozen=True, eq=False)

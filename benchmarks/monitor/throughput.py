@@ -9,10 +9,13 @@ from anabranch.simulate.vehicles import Options as Vehicles
 from benchmarks.harness import CPU_PER_SECOND, Options, Record, Recorder, load_records, recorder
 from benchmarks.monitor.accuracy import OBJECTS, compile_kernels
 from benchmarks.monitor.run import EveryPair, ThroughputRun, run_micro_batches
-from benchmarks.monitor.scenarios import make_monitor_job, simulate_scenario
+from benchmarks.monitor.scenarios import make_chain_job, make_monitor_job, simulate_scenario
 
 BATCH, WARM_UP, MEASURED = 6.0, 36.0, 24.0
 """Seconds of stream: in a micro-batch, before counting begins (all vehicles report twice in it), and counted."""
+
+NAMES = (("abc", 0.0, 1_000), ("abc", 3.0, 300), ("abcd", 0.0, 300), ("abcd", 3.0, 50))
+"""Queries with several names: the names, the window in seconds, and the number of vehicles."""
 
 SHARE_IN_WEST = 0.25
 """The share of the square in which vehicles satisfy the value constraint."""
@@ -64,6 +67,25 @@ def value_constraints(options: Options) -> Iterator[Record]:
             plain, constrained = (run_micro_batches(each, scenario, BATCH, WARM_UP) for each in (job(), west))
             check_same(constrained, run_micro_batches(west, scenario, BATCH, WARM_UP, EveryPair))
             yield from _value_records(record, semantics, plain, constrained)
+        yield from load_records(record)
+
+
+def several_names(options: Options) -> Iterator[Record]:
+    """Processor seconds per second of stream for three and four names in a chain: each vehicle is near the next one.
+
+    With WITHIN 0, all are compared at the same instant; otherwise each has an instant of its own.
+    """
+    compile_kernels()
+    for names, within, count in NAMES:
+        vehicles = Vehicles(objects=10 if options.quick else count, duration=WARM_UP + MEASURED, density=10.0)
+        scenario = simulate_scenario(vehicles, options.seed)
+        workload = f"{len(names)} names, WITHIN {within:g}, {vehicles.objects} vehicles, 10 per km2"
+        record = recorder("monitor.names", workload, options)
+        run = run_micro_batches(make_chain_job(vehicles, names, within), scenario, BATCH, WARM_UP)
+        yield record("processor time", run.total, CPU_PER_SECOND)
+        yield record("candidates", run.candidates / run.stream, "per second")
+        yield record("answers", run.answers / run.stream, "per second")
+        yield record("sum of ends", run.checksum, "")
         yield from load_records(record)
 
 

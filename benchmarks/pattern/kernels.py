@@ -13,6 +13,7 @@ from anabranch.pattern.automaton import Automaton
 from anabranch.pattern.weights import Batch, Weights, weights_for
 from anabranch.transport.job import Job
 from benchmarks.engines import largest_difference, make_job, run_in_process
+from benchmarks.growth import curve
 from benchmarks.harness import Options, Record, interleaved, recorder
 from benchmarks.pattern.queries import QUERIES, archive_specs, workbook
 from benchmarks.workloads import Spec, archive, make_relations
@@ -81,25 +82,18 @@ def _check_same(actual: tuple[np.ndarray, ...], expected: tuple[np.ndarray, ...]
 
 
 def growth(options: Options) -> Iterator[Record]:
-    """The time of the kernel when one dimension doubles and the others stay the same."""
-    base = Spec("MARKOV", 200 if options.quick else 2_000, 51, seed=options.seed)
-    variants = {
-        "": (base, 3),
-        "keys": (replace(base, keys=2 * base.keys), 3),
-        "instants": (replace(base, instants=2 * base.instants - 1), 3),
-        "values": (replace(base, values=2 * base.values), 3),
-        "alternatives": (replace(base, alternatives=2 * base.alternatives), 3),
-        "goals": (base, 6),
+    """The time of the kernel when one dimension grows and the others stay the same."""
+    base = Spec("MARKOV", 50 if options.quick else 500, 50, seed=options.seed)
+    sizes = {
+        "keys": {base.keys * factor: replace(base, keys=base.keys * factor) for factor in (1, 2, 4, 8)},
+        "instants": {base.instants * factor: replace(base, instants=base.instants * factor) for factor in (1, 2, 4, 8)},
+        "values": {count: replace(base, values=count) for count in (20, 40, 80, 160)},
+        "alternatives": {count: replace(base, alternatives=count) for count in (3, 5, 10, 15)},
     }
-    prepared = {name: prepare(spec, goals=goals).in_order() for name, (spec, goals) in variants.items()}
-    runs = {name: variant.run for name, variant in prepared.items()}
-    seconds = interleaved(runs, 3 * options.rounds, warm_up=True)
-    base_rows = len(prepared[""].batch.rows)
-    record = recorder("pattern.growth", str(base), options)
-    for name, variant in prepared.items():
-        states = f"{len(variant.automaton.states)} states"
-        if not name:
-            yield record(f"three goals, {states}", seconds[name], "s")
-            continue
-        metric = f"twice the {name}: {len(variant.batch.rows) / base_rows:.2f} times the rows, {states}"
-        yield record(metric, seconds[name], "s", "the first line", seconds[name] / seconds[""])
+    record = recorder("pattern.growth", f"three goals: {base}", options)
+    for dimension, specs in sizes.items():
+        yield from curve(
+            record, dimension, {size: prepare(spec).in_order().run for size, spec in specs.items()}, options.rounds
+        )
+    by_goals = {goals: prepare(base, goals=goals).in_order().run for goals in (2, 3, 4, 5, 6)}
+    yield from curve(record, "goals", by_goals, options.rounds)

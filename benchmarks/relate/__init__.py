@@ -14,7 +14,8 @@ Single-threaded parts are timed by processor time. Without --quick the charts in
 """
 
 from benchmarks.relate.accuracy import accuracy, sase
-from benchmarks.relate.spark import spark_archive
+from benchmarks.relate.growth import growth
+from benchmarks.relate.spark import numbered_pairs, spark_archive
 from benchmarks.relate.speed import kernel, lost_events, selectivity, throughput
 
 PARTS = {
@@ -24,5 +25,7 @@ PARTS = {
     "selectivity": selectivity,
     "lost": lost_events,
     "sase": sase,
+    "growth": growth,
     "spark": spark_archive,
+    "pairs": numbered_pairs,
 }

@@ -11,9 +11,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from anabranch.arrays import END
 from anabranch.relate.deciding import decide
 from anabranch.relate.job import RelateJob
+from anabranch.relate.operator import RelateOperator
 from anabranch.simulate import traffic
+from anabranch.transport.watermark import Progress
 from benchmarks.engines import (
     IN_PROCESS,
     SPARK,
@@ -21,6 +24,7 @@ from benchmarks.engines import (
     make_job,
     one_thread,
     open_session,
+    read_packets,
     run_in_process,
     seconds_beside_spark,
     spark_session,
@@ -30,22 +34,26 @@ from benchmarks.relate.speed import SAME_NOISE
 
 
 def spark_archive(options: Options) -> Iterator[Record]:
-    """Roads of different lengths and losses, and Poisson pairs."""
-    sectors, pairs = (40, 100) if options.quick else (200, 500)
-    factor = 4 if options.quick else 10
+    """Roads of different lengths and losses: all pairs of their sectors."""
+    short, long = (40, 160) if options.quick else (200, 2_000)
+    losses = (0.0, SAME_NOISE) if options.quick else (0.0, SAME_NOISE, 0.4)
+    roads = [traffic.Options(loss=loss, sectors=short) for loss in losses]
     with spark_session() as session, tempfile.TemporaryDirectory(prefix="anabranch-relate-") as folder:
-        for loss in (0.0, 0.2) if options.quick else (0.0, 0.2, 0.4):
-            traffic_options = traffic.Options(loss=loss, sectors=sectors)
-            yield from _measure(session, Path(folder), f"road of {sectors:,} sectors", traffic_options, options)
-        for name, traffic_options in {
-            f"road of {factor * sectors:,} sectors": traffic.Options(loss=SAME_NOISE, sectors=factor * sectors),
-            "Poisson pairs": traffic.Options(data="poisson", loss=SAME_NOISE, pairs=4 * factor * pairs),
-        }.items():
-            yield from _measure(session, Path(folder), name, traffic_options, options)
+        for road in (*roads, traffic.Options(loss=SAME_NOISE, sectors=long)):
+            yield from _measure(
+                "relate.spark", session, Path(folder), f"road of {road.sectors:,} sectors", road, options
+            )
+
+
+def numbered_pairs(options: Options) -> Iterator[Record]:
+    """Poisson pairs, whose numbers WHERE equates."""
+    size = traffic.Options(data="poisson", loss=SAME_NOISE, pairs=1_600 if options.quick else 20_000)
+    with spark_session() as session, tempfile.TemporaryDirectory(prefix="anabranch-relate-") as folder:
+        yield from _measure("relate.pairs", session, Path(folder), "Poisson pairs", size, options)
 
 
 def _measure(
-    spark: SparkSession, folder: Path, name: str, traffic_options: traffic.Options, options: Options
+    part: str, spark: SparkSession, folder: Path, name: str, traffic_options: traffic.Options, options: Options
 ) -> Iterator[Record]:
     """Simulate, and run the query of the simulator both ways."""
     simulated = traffic.simulate(traffic_options, options.seed)
@@ -61,7 +69,7 @@ def _measure(
     seconds = seconds_beside_spark(in_process, session, query, options.rounds)
     pairs, events = sizes(job, path)
     size = f"{pairs:,} pairs, {events:,} events, {expected.num_rows:,} answers"
-    record = recorder("relate.spark", f"{name}, {traffic_options.loss:.0%} lost: {size}", options)
+    record = recorder(part, f"{name}, {traffic_options.loss:.0%} lost: {size}", options)
     for count, unit in ((pairs, "pairs/s"), (events, "events/s")):
         local, by_spark = count / seconds[IN_PROCESS], count / seconds[SPARK]
         yield record(IN_PROCESS, local, unit)
@@ -81,21 +89,23 @@ def with_types(workbook: str) -> str:
 
 
 def answers_in_process(job: RelateJob, path: Path) -> pa.Table:
-    """Run the stages of Spark's workers on one thread: entities are assembled, and all of them are one block."""
+    """Run the stages of Spark's workers on one thread: all entities are in one bucket, or in one block."""
     with one_thread():
-        return decide(job.spec, _operands(job, path))
+        answers = run_in_process(job, path)
+        return answers if job.finishing().pairing is None else decide(job.spec, _operands(answers))
 
 
 def sizes(job: RelateJob, path: Path) -> tuple[int, int]:
     """Return how many pairs WHERE selects, and their point events; pairs that are apart in time are not compared."""
-    lengths = np.array([len(entity) // 16 for entity in run_in_process(job, path)["entity"].to_pylist()])
+    at_end = Progress.of_all(END - 1, len(job.layouts))
+    entities = RelateOperator(job.spec).step(read_packets(job, path).packets, at_end, ended=True).answers
+    lengths = np.array([len(entity) // 16 for entity in entities["entity"].to_pylist()])
     if job.spec.analysis.equalities:
         return len(lengths) // 2, int(lengths.sum())
     return len(lengths) * (len(lengths) - 1) // 2, int(lengths.sum()) * (len(lengths) - 1)
 
 
-def _operands(job: RelateJob, path: Path) -> pa.Table:
+def _operands(entities: pa.Table) -> pa.Table:
     """Return every entity as the first operand, and as the second."""
-    entities = run_in_process(job, path)
     sides = [pa.repeat(pa.scalar(side, pa.int32()), entities.num_rows) for side in (0, 1)]
     return pa.concat_tables([entities.append_column("side", side) for side in sides])

@@ -85,8 +85,18 @@ def main(path: str, pattern: str, within: str, cores: str, rounds: str) -> None:
             seconds.append(time.perf_counter() - start)
         environment.execute_sql("INSERT INTO written SELECT * FROM matched").wait()
         files = [path for path in Path(folder).rglob("*") if path.is_file()]
-        matches = sum(len(path.read_text().splitlines()) for path in files)
-    print(json.dumps({"seconds": seconds, "matches": matches}))
+        rows = [tuple(map(int, line.split(","))) for path in files for line in path.read_text().splitlines()]
+    print(json.dumps({"seconds": seconds, "matches": len(rows), "answers": sums(rows)}))
+
+
+def sums(rows: list[tuple[int, ...]]) -> list[int]:
+    """Return the number of matches, and the sums of their ids, first and last times, and products of id and last time.
+
+    >>> sums([(1, 2, 3), (2, 4, 9)])
+    [2, 3, 6, 12, 21]
+    """
+    columns = [[row[number] for row in rows] for number in range(3)]
+    return [len(rows), *map(sum, columns), sum(row[0] * row[2] for row in rows)]
 
 
 if __name__ == "__main__":

@@ -38,12 +38,15 @@ RISE = pd.Timedelta(weeks=4)
 
 
 def read_readings(folder: Path) -> pd.DataFrame:
-    """Return the daily readings: buoy, t, lat, east (longitude, 0 to 360), wind (m/s to the east), water (Celsius)."""
+    """Return the daily readings: buoy, t, lat, east (longitude, 0 to 360), wind and north_wind (m/s), water (Celsius).
+
+    `wind` is the speed of the wind to the east.
+    """
     file = folder / "tao-all2.dat.gz"
     rows = pd.read_csv(file, sep=r"\s+", names=COLUMNS, na_values=".")
     day = {"year": 1900 + rows["year"], "month": rows["month"], "day": rows["day"]}
     rows = rows.assign(t=pd.to_datetime(day).dt.tz_localize("UTC"), east=rows["lon"] % 360)
-    return moored(rows)[["buoy", "t", "lat", "east", "wind", "water"]]
+    return moored(rows)[["buoy", "t", "lat", "east", "wind", "north_wind", "water"]]
 
 
 def moored(rows: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -32,11 +33,13 @@ from anabranch.plan import Plan
 from anabranch.planning.prepared import Prepared
 from anabranch.plotting import plot
 from anabranch.runtime import estimates, execution, streaming
+from anabranch.runtime.chains import AnswersElsewhere, Chain, chained, running
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.evidence import collect_rows, invalid_rows, newest_times
 from anabranch.runtime.file_system import open_folder, split_address
-from anabranch.runtime.lineage import with_lineage
+from anabranch.runtime.lineage import check_lineage, with_lineage
 from anabranch.runtime.readiness import make_ready
+from anabranch.runtime.relay import Relay
 from anabranch.runtime.runs import Runs
 from anabranch.runtime.sinks.declared import declared_target
 from anabranch.runtime.sinks.files import FolderTarget, to_quarantine
@@ -120,8 +123,10 @@ class Session:
         self._start_spark = start
         self._partitions = partitions
         self._max_answers = _checked(max_answers)
-        self._workspace = Workspace(lambda: self.spark, lambda name: self.run(name))
+        self._workspace = Workspace(lambda: self.spark, self._answers_to_read)
         self._runs = Runs(self.catalog, self._workspace.bindings)
+        #: The streams whose answers others read, by the address of their checkpoint.
+        self._read_runs: dict[str, streaming.StreamRun] = {}
 
     def __repr__(self) -> str:
         return f"<Session: {self.catalog.summary()}>"
@@ -275,13 +280,28 @@ class Session:
             NULL means any key, and no bound on the time. Not for rows of several answers (PER).
         """
         query = self.catalog.require_query(name)
-        if lineage and query.declaration.per is not None:
-            raise AnabranchError(f"{query.name} has PER, so its rows have no lineage; run it without PER")
+        if lineage:
+            check_lineage(query)
+        answers = self._run(query, strict, counter, max_answers)
+        return self._with_lineage(query, answers) if lineage else answers
+
+    def _answers_to_read(self, name: str) -> DataFrame:
+        """The answers of a query for a stream of them (FROM QUERY)."""
+        return self._run(self.catalog.require_query(name), ends=True)
+
+    def _run(
+        self,
+        query: Query,
+        strict: bool = False,
+        counter: Any = None,
+        max_answers: int | None = None,
+        ends: bool = False,
+    ) -> DataFrame:
         with self._workspace.errors_of(query.name):
-            resolved = self._resolve([query], max_answers)
+            resolved = self._resolve([query], max_answers, ends=ends)
             run = execution.run_batch(self.spark, resolved.job, resolved.sources, self._partitions, strict, counter)
         self._runs.add(query, run)
-        return with_lineage(run.answers, lineage_of(query, self.catalog)) if lineage else run.answers
+        return run.answers
 
     def run_all(
         self,
@@ -289,28 +309,40 @@ class Session:
         strict: bool = False,
         counter: Any = None,
         max_answers: int | None = None,
+        lineage: bool = False,
     ) -> dict[str, DataFrame]:
         """The answers of several queries; the default is all.
 
         Queries of one kind over the same streams share one pass: they are run at once, and Spark caches their answers
         until `release` is called. The answers of all others are lazy, as those of `run`. If a query has more than
-        `max_answers`, its pass fails; the error begins with its name.
+        `max_answers`, its pass fails; the error begins with its name. `lineage` is that of `run`.
         """
         queries = self.catalog.queries() if names is None else [self.catalog.require_query(name) for name in names]
+        for query in queries if lineage else ():
+            check_lineage(query)
         answers: dict[str, DataFrame] = {}
         for group in self.groups(queries):
             if len(group) == 1:
                 answers[group[0].name] = self.run(group[0].name, strict, counter, max_answers)
             else:
                 answers |= self._run_group(group, strict, counter, max_answers)
+        if lineage:
+            return {query.name: self._with_lineage(query, answers[query.name]) for query in queries}
         return {query.name: answers[query.name] for query in queries}
 
+    def _with_lineage(self, query: Query, answers: DataFrame) -> DataFrame:
+        return with_lineage(answers, lineage_of(query, self.catalog))
+
     def _resolve(
-        self, queries: Sequence[Query], max_answers: int | None, checkpoint: Checkpoint | None = None
+        self,
+        queries: Sequence[Query],
+        max_answers: int | None,
+        checkpoint: Checkpoint | None = None,
+        ends: bool = False,
     ) -> execution.Resolved:
         """A group of queries with their job; with a checkpoint, for live inputs."""
         most = self._max_answers if max_answers is None else _checked(max_answers)
-        return execution.resolve(self._workspace.planner, self._workspace.bindings, queries, checkpoint, most)
+        return execution.resolve(self._workspace.planner, self._workspace.bindings, queries, checkpoint, most, ends)
 
     def _run_group(
         self, queries: Sequence[Query], strict: bool, counter: Any, max_answers: int | None
@@ -568,7 +600,10 @@ class Session:
         max_answers: int | None = None,
         buckets: int | None = None,
     ) -> StreamingQuery:
-        """Start a query on live inputs.
+        """Start a query on live inputs, and the queries whose answers it reads.
+
+        If it reads answers (FROM QUERY), the stream that is returned stands for all of these: they end together. With a
+        trigger that ends, the queries that are read are run first, before this method returns.
 
         Parameters
         ----------
@@ -597,7 +632,8 @@ class Session:
             raise AnabranchError("start takes either an output folder or a foreach_batch function")
         sink = to_function(foreach_batch) if foreach_batch else self._sink(queries, checkpoint, [output], file_format)
         options = execution.StreamOptions(trigger, max_files, strict, buckets)
-        return self._start(queries, checkpoint, sink, options, max_answers)
+        quarantine = _quarantine(queries, checkpoint, output)
+        return self._start(queries, checkpoint, sink, quarantine, options, max_answers)
 
     def start_together(
         self,
@@ -626,7 +662,8 @@ class Session:
             raise AnabranchError(f"{len(queries)} queries have {len(outputs)} output folders; pass one for each query")
         sink = self._sink(queries, checkpoint, outputs, file_format)
         options = execution.StreamOptions(trigger, max_files, strict, buckets)
-        return self._start(queries, checkpoint, sink, options, max_answers)
+        quarantine = _quarantine(queries, checkpoint, outputs[0])
+        return self._start(queries, checkpoint, sink, quarantine, options, max_answers)
 
     def _sink(
         self, queries: Sequence[Query], checkpoint: str, folders: Sequence[str | None], file_format: str
@@ -640,34 +677,67 @@ class Session:
             if folder is None and declared is None:
                 raise AnabranchError(f"{query.name} needs an output folder, a foreach_batch function or a target (TO)")
             targets.append(declared or FolderTarget(str(folder), file_format, lambda: self.spark))
-        folder, name = split_address(folders[0] or os.path.join(checkpoint, queries[0].name))
-        return to_targets(targets, to_quarantine(os.path.join(folder, "_quarantine", name)))
+        return to_targets(targets, to_quarantine(_quarantine(queries, checkpoint, folders[0])))
 
     def _checkpoint(self, folder: str) -> Checkpoint:
         return Checkpoint(open_folder(folder, lambda: self.spark))
 
     def _start(
-        self, queries: Sequence[Query], folder: str, output: streaming.Output, options: execution.StreamOptions,
-        max_answers: int | None,
+        self, queries: Sequence[Query], folder: str, output: streaming.Output, quarantine: str,
+        options: execution.StreamOptions, max_answers: int | None,
     ) -> StreamingQuery:  # fmt: skip
+        """Start queries, and before them those whose answers they read."""
         runs = (self._runs.find(query) for query in queries)
         counts = next((run.counts for run in runs if isinstance(run, streaming.StreamRun)), Counts())
         with self._workspace.errors_of(queries[0].name):
             checkpoint = self._checkpoint(folder)
-            resolved = self._resolve(queries, max_answers, checkpoint)
-            with checkpoint.lock() as lock:
-                _warn_of_vanished(checkpoint, options.strict)
-                run = execution.start_stream(
-                    self.spark, resolved, checkpoint, output, self._partitions, options, counts
-                )
-                lock.release_after(run.query)
+            chain = Chain(self._workspace.planner, queries, checkpoint)
+            with running(chain, partial(self._start_read, chain, quarantine, options, max_answers)) as read:
+                resolved = self._resolve(queries, max_answers, checkpoint)
+                run = self._start_resolved(resolved, checkpoint, output, options, counts)
         for query in queries:
             self._runs.add(query, run)
+        return chained(run.query, [] if options.ends else read)
+
+    def _start_read(
+        self, chain: Chain, quarantine: str, options: execution.StreamOptions, max_answers: int | None, query: Query
+    ) -> StreamingQuery:
+        """Start a query whose answers another one reads; with a trigger that ends, wait for its end."""
+        with self._workspace.errors_of(query.name):
+            checkpoint = chain.checkpoint(query)
+            resolved = self._resolve([query], max_answers, checkpoint)
+            relays = chain.relays(resolved, self._workspace.bindings)
+            output = to_targets([AnswersElsewhere()], to_quarantine(f"{quarantine}.{query.name}"))
+            earlier = self._read_runs.get(checkpoint.folder.address)
+            counts = Counts() if earlier is None else earlier.counts
+            run = self._start_resolved(resolved, checkpoint, output, options, counts, relays)
+            self._read_runs[checkpoint.folder.address] = run
+        if options.ends:
+            run.query.awaitTermination()
         return run.query
+
+    def _start_resolved(
+        self, resolved: execution.Resolved, checkpoint: Checkpoint, output: streaming.Output,
+        options: execution.StreamOptions, counts: Counts, relays: Sequence[Relay] = (),
+    ) -> streaming.StreamRun:  # fmt: skip
+        """Start a group of queries, with the lock of their checkpoint."""
+        with checkpoint.lock() as lock:
+            _warn_of_vanished(checkpoint, options.strict)
+            run = execution.start_stream(
+                self.spark, resolved, checkpoint, output, self._partitions, options, counts, relays
+            )
+            lock.release_after(run.query)
+        return run
 
     def end_input(self, checkpoint: str) -> None:
         """Mark the end of the input: a stream on this checkpoint then answers about all rows that it has read."""
         self._checkpoint(checkpoint).end_input()
+
+
+def _quarantine(queries: Sequence[Query], checkpoint: str, output: str | None) -> str:
+    """The folder of quarantined rows: next to the answers of the first query, or in the checkpoint."""
+    folder, name = split_address(output or os.path.join(checkpoint, queries[0].name))
+    return os.path.join(folder, "_quarantine", name)
 
 
 def _warn_of_vanished(checkpoint: Checkpoint, strict: bool) -> None:

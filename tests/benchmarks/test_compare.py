@@ -9,7 +9,7 @@ import pytest
 from benchmarks.compare import main
 from benchmarks.harness import Options, Provenance, Record, append_json
 
-MACHINE = Provenance("a machine", {"python": "3.11"}, "abc")
+MACHINE = Provenance("a machine", {"python": "3.11"}, "abc", "2026-11-18")
 
 BASE = {
     ("in process", "rows/s"): 1_000_000.0,
@@ -99,6 +99,16 @@ def test_the_median_of_several_runs_is_compared(a: str, tmp_path: Path, capsys: 
         b = write(tmp_path / "b.jsonl", {("in process", "rows/s"): value})
     assert main([a, b]) == 0
     assert "in process rows/s 1,000,000 1,010,000 1.01" in output(capsys)
+
+
+def test_the_files_of_a_folder_are_compared_together(
+    a: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "saved").mkdir()
+    for (metric, unit), value in BASE.items():
+        write(tmp_path / "saved" / f"{metric}.jsonl", {(metric, unit): value})
+    assert main([a, str(tmp_path / "saved")]) == 0
+    assert "4 measurements: none differs" in output(capsys)
 
 
 def test_different_conditions_are_printed(a: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

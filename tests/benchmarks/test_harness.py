@@ -31,7 +31,7 @@ def test_a_record_has_its_provenance():
     record = json.loads(RECORDS[1].to_json(Options(rounds=3)))
     assert list(record) == [
         "benchmark", "workload", "metric", "value", "unit", "baseline", "ratio", "seed",
-        "rounds", "quick", "machine", "versions", "commit",
+        "rounds", "quick", "machine", "versions", "commit", "date",
     ]  # fmt: skip
     assert record["ratio"] == 0.567
     assert (record["rounds"], record["quick"]) == (3, False)

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import whole
 from benchmarks.engines import make_job
 from benchmarks.harness import Options
+from benchmarks.processes import THIS, seconds_by_role
 from benchmarks.workloads import Spec
 from pyspark.sql import SparkSession
 
@@ -33,6 +34,7 @@ def test_the_files_of_a_workload_have_the_same_rows(kind: str) -> None:
     folder = whole.KINDS[kind](QUICK).folder()
     rows = pq.read_metadata(folder / "rows.parquet").num_rows
     assert len((folder / "rows.csv").read_text().splitlines()) == rows + 1
+    assert len((folder / "rows.json").read_text().splitlines()) == rows
     assert pq.read_metadata(folder / "few.parquet").num_rows == whole.FEW
     parts = sorted((folder / "stream").iterdir())
     assert len(parts) == whole.FILES
@@ -42,15 +44,25 @@ def test_the_files_of_a_workload_have_the_same_rows(kind: str) -> None:
     assert all(before[1] <= after[0] for before, after in zip(ends, ends[1:], strict=False))
 
 
-def test_parquet_and_csv_are_compared_with_one_process(spark: SparkSession) -> None:
+def test_every_format_is_compared_with_one_process(spark: SparkSession) -> None:
     workload = whole.KINDS["sequence"](QUICK)
     records = list(whole.measure(spark, workload, QUICK))
     values = {record.metric: record.value for record in records}
     ratios = {record.metric: record.ratio for record in records}
     assert values["answers, the same for all"] > 0
-    for name in ("Spark, 2 cores, Parquet", "Spark, 2 cores, CSV"):
+    for name in ("Spark, 2 cores, Parquet", "Spark, 2 cores, CSV", "Spark, 2 cores, JSON lines"):
         assert ratios[name] == pytest.approx(values[name] / values[whole.IN_PROCESS])
     assert values["rows.csv: processor time"] > 0
+    assert values["rows.json: processor time"] > 0
+
+
+def test_files_in_both_orders_are_compared_with_one_process(spark: SparkSession) -> None:
+    records = list(whole.measure_clustered(spark, whole.KINDS["pattern"](QUICK), QUICK))
+    values = {record.metric: record.value for record in records}
+    ratios = {record.metric: record.ratio for record in records}
+    for name in ("Spark, 2 cores, rows", "Spark, 2 cores, by key"):
+        assert ratios[name] == pytest.approx(values[name] / values[whole.IN_PROCESS])
+    assert values["by key: processor time, JVM"] > 0
 
 
 def test_a_different_number_of_answers_is_an_error(spark: SparkSession) -> None:
@@ -62,7 +74,9 @@ def test_a_different_number_of_answers_is_an_error(spark: SparkSession) -> None:
 
 def test_processor_time_includes_this_process() -> None:
     before, start = whole.processor_time(), time.process_time()
+    of_driver = seconds_by_role(os.getpid())[THIS]
     while time.process_time() - start < 0.2:
         Spec("CERTAIN", 1, 1)
     spent = whole.processor_time() - before
+    assert 0 < seconds_by_role(os.getpid())[THIS] - of_driver <= spent + 0.1
     assert spent >= 0.2 - 2 / os.sysconf("SC_CLK_TCK")

@@ -94,7 +94,7 @@ def test_predictions_of_monitor_are_in_every_bucket_that_compares_them(anabranch
 
 def test_without_a_key_the_sizes_are_shown(anabranch: Command, checkpoints: Path) -> None:
     text = anabranch("state", checkpoints / "unpaid").out
-    assert text.startswith("unpaid: 16 buckets, ")
+    assert text.startswith("unpaid: 4 buckets, ")
     assert "kB in every micro-batch" in text
     assert "  kept 0\n" in text
 

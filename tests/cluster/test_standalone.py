@@ -23,6 +23,7 @@ from tests.recovery.killing import Killable, micro_batches
 from tests.recovery.readers import compare
 from tests.recovery.workload import GROUPS, Files, Size, workbook
 from tests.servers.standalone import Standalone, standalone_cluster
+from tests.spark_home import SHORT_LIVED
 
 from anabranch import Session
 
@@ -64,7 +65,8 @@ def finish(driver: Killable, cluster: Standalone) -> None:
 def test_every_kind_gives_the_answers_of_local_mode_and_survives_the_loss_of_a_worker(
     cluster: Standalone, folder: Path, packed: tuple[Path, str], spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shared = (folder / "workbook.abq", "--master", cluster.url, "--archive", packed[0])
+    executors = f"spark.executor.extraJavaOptions={SHORT_LIVED}"
+    shared = (folder / "workbook.abq", "--master", cluster.url, "--archive", packed[0], "--conf", executors)
     driver = Killable(folder, "run", *shared, "--output", folder / "batch")
     try:
         driver.wait_until(lambda: is_there_an_answer(folder / "batch"))

@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 from tests.composed.test_composed import certain, run, workbook_of
 
 from anabranch import Session
-from anabranch.errors import AnabranchError, WorkbookError
+from anabranch.errors import AnabranchError
+from anabranch.runtime.file_system import LocalFolder
+from anabranch.runtime.stream_log import folders_with_log, last_entry
 
 STREAMS = """
 CREATE STREAM cars KEY (car STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 5 PERIOD 9;
@@ -141,12 +143,53 @@ def test_the_lineage_of_answers_is_a_column_on_request(session: Session) -> None
         session.run("daily", lineage=True)
 
 
-def test_a_chain_is_refused_on_a_stream_in_one_line(session: Session, tmp_path: Path) -> None:
-    with pytest.raises(WorkbookError) as refused:
-        session.start("met_twice", str(tmp_path / "checkpoint"), str(tmp_path / "out"))
-    assert "FROM QUERY cannot run on live inputs" in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert "batch only" in session.explain("together").streams
+LIVE = """
+CREATE STREAM cars KEY (car STRING) VALUE (x DOUBLE) TIME t DOUBLE MODEL PREDICTED ERROR 5 PERIOD 9;
+CREATE STREAM reads KEY (tag STRING) VALUE (reader STRING) TIME t DOUBLE;
+CREATE QUERY near AS
+  MONITOR a, b FROM cars AS a, cars AS b WHERE ABS(a.x - b.x) <= 8 AND a.car < b.car SEMANTICS MAY;
+CREATE STREAM first KEY (a.car AS car) VALUE (b.car AS other) TIME valid_from FROM QUERY near WHERE probability < 0.8;
+CREATE QUERY passed AS SEQUENCE (f, r) FROM first AS f, reads AS r WHERE r.reader = f.other WITHIN 30;
+CREATE STREAM passes KEY (r.tag AS tag) VALUE (f.car AS car) MODEL CERTAIN FROM QUERY passed;
+CREATE QUERY last AS PATTERN passes(x, c) THEN reads(x, 'end') GROUP BY x, c;
+CREATE STREAM stretches KEY (a.car AS one) TIME valid_from
+  INTERVALS FROM QUERY near WHILE probability >= 0.1 SILENCE 20 HORIZON [0, 100];
+CREATE QUERY related AS RELATE SOME m PRECEDES SOME n FROM stretches AS m, stretches AS n WHERE m.one <> n.one;
+"""
+
+
+def test_a_chain_streams_and_its_answers_are_those_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
+    """MONITOR, SEQUENCE with another stream, then PATTERN with another stream; and segments of answers."""
+    reads = [("j", "r", 1.0), ("m", "q", 2.0), ("j", "end", 12.0), ("k", "r", 25.0), ("k", "end", 40.0)]
+    later = [("s", 100.0, 40.0), ("u", 104.0, 40.0), ("q", 50.0, 99.0)]
+    rows = {
+        "cars": [{"car": car, "x": x, "t": t, "x_rate": 0.0} for car, x, t in (*CARS, *later)],
+        "reads": [{"tag": tag, "reader": reader, "t": t} for tag, reader, t in (*reads, ("l", "r", 99.0))],
+    }
+    session = Session(spark)
+    session.execute(LIVE)
+    for name, part in rows.items():
+        (tmp_path / name).mkdir()
+        for number, row in enumerate(part):
+            pq.write_table(pa.Table.from_pylist([row]), tmp_path / name / f"{number}.parquet")
+        session.bind(name, str(tmp_path / name))
+    for name, buckets in (("last", 2), ("related", 1)):
+        checkpoint, output = str(tmp_path / f"checkpoint-{name}"), str(tmp_path / "out" / name)
+        # The answers until the last row but one are known before the input ends.
+        for trigger in range(2):
+            if trigger:
+                session.end_input(checkpoint)
+            query = session.start(name, checkpoint, output, trigger={"availableNow": True}, buckets=buckets)
+            query.awaitTermination()
+            files = sorted((tmp_path / "out" / name).glob("*.parquet"))
+            streamed = sorted(str(row) for file in files for row in pq.read_table(file).to_pylist())
+            assert trigger or name == "related" or streamed
+        expected = sorted(map(str, session.run(name).toArrow().to_pylist()))
+        assert [text.replace(", 'status': 'final'", "") for text in streamed] == expected
+        assert expected
+    logged = [last_entry(folder) for folder in folders_with_log(LocalFolder(tmp_path / "checkpoint-last"))]
+    assert [entry.stream for entry in logged] == ["near", "passed", "last"]
+    assert session.counts("last").late == 0
 
 
 def test_a_query_that_is_refused_is_reported_for_the_query_that_reads_it(session: Session) -> None:

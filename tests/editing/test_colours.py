@@ -90,10 +90,10 @@ def parsed_words(text):
     for statement in scan(text, LineIndex(text), Findings()):
         interactive = parser._lark().parse_interactive(start="start")
         for token in statement.tokens:
-            terminal = parser._terminal(token, interactive)
+            terminal = parser._terminal(token, interactive.choices())
             if token.kind in ("word", "own_within", "file_format") and token.text != "_":
-                yield token.start, token.end, terminal.type != "NAME"
-            interactive.feed_token(terminal)
+                yield token.start, token.end, terminal != "NAME"
+            parser._feed(interactive, token)
 
 
 @pytest.fixture(scope="module")

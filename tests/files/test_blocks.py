@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def test_tasks_have_every_line_once(
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "_BLOCK", block)
+        patch.setattr(blocks, "_FIRST_BLOCK", 2)
         stops = sorted({min(bound, len(content)) for bound in bounds} | {len(content)})
         parts = [list(blocks_of(str(path), start, stop)) for start, stop in zip([0, *stops], stops, strict=False)]
         assert b"".join(piece for part in parts for piece in part) == content
@@ -49,6 +51,21 @@ def test_large_files_are_divided_and_compressed_ones_are_not(tmp_path: Path, mon
     assert all(left[1] == right[0] for left, right in zip(divided, divided[1:], strict=False))
     assert [task["start"] for task in tasks if not task["path"].endswith("a.csv")] == [None, None]
     assert b"".join(blocks_of(str(tmp_path / "b.csv.gz"), None, None)) == b"a,b\n" * 25
+
+
+def test_small_files_need_small_buffers_and_large_files_few() -> None:
+    class Recorded(io.BytesIO):
+        sizes: list[int] = []
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.sizes.append(size or 0)
+            return super().read(size)
+
+    large = b"a,b\n" * (20 << 18)
+    assert b"".join(blocks._whole_lines(Recorded(large), None)) == large
+    assert Recorded.sizes[0] <= 64 << 10
+    assert max(Recorded.sizes) == 16 << 20
+    assert len(Recorded.sizes) <= 7
 
 
 def test_no_files_are_no_tasks() -> None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anabranch.files import blocks
 from anabranch.files.csv_lines import Dialect
 from anabranch.files.formats import Columns, CsvFormat, JsonFormat
 from anabranch.files.reader import UnreadableFile
-from anabranch.files.text import NOT_UTF8, read_block
+from anabranch.files.text import NOT_UTF8, TextReader, read_block
 from anabranch.language.types import Type
 from anabranch.transport.checks import UNREADABLE
 
@@ -159,3 +161,14 @@ def test_a_header_has_the_columns_at_their_places() -> None:
             SOME.check_header(line)
     with pytest.raises(UnreadableFile, match="has the columns"):
         CSV.check_header(",".join([*NAMES, "more"]))
+
+
+def test_a_header_after_many_blank_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "late.csv"
+    path.write_text("\ufeff" + " \r\n" * 30 + "text,whole\nann,1\n", encoding="utf-8")
+    lines = CsvFormat(Columns(["text", "whole"], [Type.STRING, Type.INTEGER]), ["text", "whole"], Dialect())
+    for size in (1, 20, 1000):
+        monkeypatch.setattr(blocks, "_FIRST_BLOCK", size)
+        monkeypatch.setattr(blocks, "_BLOCK", size)
+        found = b"".join(TextReader(lines)._blocks(str(path), None, None))
+        assert found.strip() == b"ann,1", size

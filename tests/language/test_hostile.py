@@ -58,6 +58,7 @@ REFUSED = {
     "unfoldings": ("CREATE QUERY q AS PATTERN s(x)" + "+<" * 4_000, "syntax"),
     "a long string": (QUERY + "x = '" + "a" * 200_000 + "'", "string-too-long"),
     "a long name": ("CREATE RELATION " + "a" * 200_000 + " (x)", "name-too-long"),
+    "a name with too many bytes": ("CREATE RELATION " + "ä" * 65 + " (x)", "name-too-long"),
     "a long list of columns": (f"CREATE RELATION r ({','.join('x' * 4_900)})", "name-twice"),
     "one name again and again": ("CREATE RELATION r (x);" * 1_900, "declared-twice"),
     "many unknown names": (

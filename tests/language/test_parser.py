@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pytest
 
 from anabranch.constrain.syntax import Counted
 from anabranch.errors import Span, WorkbookError
-from anabranch.language import nodes
+from anabranch.language import nodes, parser
 from anabranch.language.nodes import (
     And,
     Arithmetic,
@@ -251,3 +252,39 @@ def test_every_invalid_statement_is_reported() -> None:
     with pytest.raises(WorkbookError) as caught:
         parse("CRATE a; CREATE RELATION r (x); CREATE b; CREATE QUERY q AS PATTERN s(x) SEED 1 SEED 2; CREATE c (")
     assert [finding.code for finding in caught.value.findings] == ["syntax", "syntax", "clause-twice", "unterminated"]
+
+
+def test_a_statement_that_was_parsed_before_is_not_parsed_again() -> None:
+    text = "CREATE RELATION hall (location) FROM 'hall.csv';\n"
+    (first,) = parse(text).statements
+    assert parse(text).statements[0] is first
+    moved = parse(f"\n  {text}").statements[0]
+    assert moved == first
+    assert (moved.span.line, moved.span.column) == (2, 3)
+    assert parse(f"{text}CREATE RELATION other (name);").statements[0] is first
+
+
+def test_statements_that_imply_others_or_have_errors_are_as_at_first() -> None:
+    implying = "CREATE QUERY q AS WITH p AS (PATTERN at(x)) PATTERN p(x) GROUP BY x;"
+    assert len(parse(implying).statements) == 3
+    assert parse(implying).statements == parse(implying).statements
+    wrong = "CREATE STREAM s KEY (a) KEY (b) TIME t;"
+    reports = []
+    for _ in range(2):
+        with pytest.raises(WorkbookError) as caught:
+            parse(wrong)
+        reports.append(str(caught.value))
+    assert reports[0] == reports[1]
+
+
+def test_few_statements_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser._recent, "_built", {})
+    monkeypatch.setattr(parser._Recent, "_MOST", 2)
+    monkeypatch.setattr(parser._Recent, "_LONGEST", 30)
+    texts = [f"CREATE RELATION r{number} (a);" for number in range(3)]
+    kept = [parse(text).statements[0] for text in texts]
+    again = [parse(text).statements[0] for text in texts[1:]]
+    assert all(map(operator.is_, again, kept[1:]))
+    assert parse(texts[0]).statements[0] is not kept[0]
+    long = "CREATE RELATION long (a, b, c, d, e, f);"
+    assert parse(long).statements[0] is not parse(long).statements[0]

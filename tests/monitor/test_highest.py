@@ -79,7 +79,7 @@ def arrays_of(dims: int, forms: Sequence[Form]) -> tuple[Lines, Constraints]:
     )
     return Lines(
         base.astype(float), rate.astype(float), error.astype(float), np.abs(base) + SIDE * np.abs(rate),
-        np.empty(len(values)), np.empty(dims + 2),
+        np.empty(len(values)), np.empty(dims + 2), np.empty((40, dims + 2)),
     ), constraints  # fmt: skip
 
 
@@ -124,6 +124,43 @@ def test_no_instant_is_more_probable_than_the_returned_one(case: tuple[int, list
     assert top == pytest.approx(probability_at(point, lines, constraints, slope), abs=1e-7)
     assert point.min() >= -1e-9
     assert point.sum() <= SIDE + 1e-9
+
+
+@examples(60)
+@given(cases())
+def test_the_bound_of_the_groups_is_never_below_the_probability(case: tuple[int, list[Form]]) -> None:
+    """With a threshold that nothing reaches, the bound is returned: no search is needed to drop the region."""
+    dims, forms = case
+    lines, constraints = arrays_of(dims, forms)
+    slope, point = np.empty(dims), np.empty(dims)
+    best = max(probability_at(at, lines, constraints, slope) for at in lattice(dims))
+    bound = highest(simplex(dims), lines, constraints, np.inf, point)
+    event("reached" if bound <= best + 1e-9 else "above")
+    assert bound >= best - 1e-12
+
+
+@examples(60)
+@given(cases(), st.floats(0.01, 0.99))
+def test_a_threshold_drops_no_region_that_reaches_it(case: tuple[int, list[Form]], threshold: float) -> None:
+    dims, forms = case
+    lines, constraints = arrays_of(dims, forms)
+    exact, point = highest_probability(dims, forms)
+    top = highest(simplex(dims), lines, constraints, threshold, point)
+    event("reached" if exact >= threshold else "below")
+    if exact >= threshold:
+        assert top == pytest.approx(exact, abs=1e-7)
+    else:
+        assert top < threshold + 1e-7 or top >= exact
+
+
+@examples(60)
+@given(cases())
+def test_without_a_slope_the_probability_is_the_same(case: tuple[int, list[Form]]) -> None:
+    dims, forms = case
+    lines, constraints = arrays_of(dims, forms)
+    for at in lattice(dims):
+        with_slope = probability_at(at, lines, constraints, np.empty(dims))
+        assert probability_at(at, lines, constraints, np.empty(0)) == with_slope
 
 
 @examples(30)

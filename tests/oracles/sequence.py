@@ -95,14 +95,17 @@ def matches(query: BoundSequence, rows: Rows, relations: Relations = NO_RELATION
         Times are numbers or datetimes (in UTC if they have no time zone).
     relations : mapping from the name of a relation, as declared, to its rows
     """
-    chosen = [
-        candidate for candidate in candidates(query, rows, relations) if _reaches(candidate.weakest, query.threshold)
-    ]
+    return [candidate.answer(query) for candidate in reported(query, candidates(query, rows, relations))]
+
+
+def reported(query: BoundSequence, found: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates that THRESHOLD and EMIT leave."""
+    chosen = [candidate for candidate in found if _reaches(candidate.weakest, query.threshold)]
     if BEST in query.emit:
         chosen = _best(query, chosen)
     if NEXT in query.emit:
         chosen = _next(query, chosen)
-    return [candidate.answer(query) for candidate in chosen]
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)

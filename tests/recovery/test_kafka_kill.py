@@ -16,7 +16,8 @@ from anabranch import Session
 
 pytest.importorskip("confluent_kafka")
 
-PERSONS, TIMES = 30, 40
+#: Persons, the instants whose rows are there from the start, and all instants.
+PERSONS, FIRST, TIMES = 30, 20, 30
 
 
 def workbook(servers: str, most: int) -> str:
@@ -45,14 +46,14 @@ def test_a_killed_stream_has_the_answers_of_a_batch_run_each_once(spark: SparkSe
         folders = ("--checkpoint", tmp_path / "checkpoint", "--output", tmp_path / "out")
         arguments = ("stream", tmp_path / "workbook.abq", *folders, "--master", "local[2]")
         checkpoint = tmp_path / "checkpoint" / "coffee"
-        send_times(servers, 0, TIMES // 2)
+        send_times(servers, 0, FIRST)
         for number, victim in enumerate(("all", "JVM")):
             stream = Killable(tmp_path, *arguments)
             try:
                 before = micro_batches(checkpoint)
                 stream.wait_until(lambda before=before: micro_batches(checkpoint) >= before + 3)
                 if number:
-                    send_times(servers, TIMES // 2, TIMES)
+                    send_times(servers, FIRST, TIMES)
                 stream.kill(victim, rng)
             finally:
                 stream.kill_rest()

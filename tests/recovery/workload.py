@@ -1,4 +1,4 @@
-"""A query of each kind, a pass that two queries share, and an inferred stream; and the files that arrive for them."""
+"""A query of each kind, a pass that two queries share, one over answers, and an inferred stream; and their files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ STREAMS = {
     "jams": "KEY (road, jam) TIME t ORDER seq MODEL INTERVALS LENGTH n WATERMARK 8",
     "cars": "KEY (car) VALUE (x) TIME t MODEL PREDICTED ERROR 1 PERIOD 5",
     "seen": "KEY (car) VALUE (x) TIME t WATERMARK 8",
+    "there": "KEY (person) VALUE (place) TIME t MODEL MARKOV WATERMARK 8",
     "readings": "KEY (tag STRING) VALUE (reader STRING) TIME t INTEGER WATERMARK 8",
 }
 #: The folder of the files of a stream, if it is that of another stream.
-_FOLDERS = {"seen": "cars"}
+_FOLDERS = {"seen": "cars", "there": "at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,14 @@ GROUPS = {
             " WHERE v.t - u.t IN [0, 1] AND v.x - u.x IN [0, 4] AND u.car <> v.car EMIT EARLY",
             "close": "CONSTRAIN u, v FROM seen AS u, seen AS v"
             " WHERE v.t - u.t IN [0, 3] AND u.car < v.car AND v.x - u.x IN [-1, 1]",
+        },
+    ),
+    "chain": Group(
+        "there",
+        {
+            "again": "WITH trips AS (PATTERN there(x, 'hall') THEN there(x, 'coffee') GROUP BY x),\n"
+            "  returns AS (PATTERN there(x, 'coffee') THEN there(x, 'hall') GROUP BY x)\n"
+            "  SEQUENCE (u, v) FROM trips AS u, returns AS v WHERE u.x = v.x WITHIN 2"
         },
     ),
     "inferred": Group(

@@ -1,4 +1,4 @@
-"""RELATE without a JVM: the entities of all buckets are paired and decided in one block."""
+"""RELATE without a JVM: each bucket decides its pairs, or those of all buckets are decided in one block."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.local import Rows
 
 from anabranch.relate.deciding import decide
 from anabranch.relate.job import RelateJob
+from anabranch.relate.operator import PairOperator, RelateOperator
 from anabranch.relate.store import EntityStore
 
 #: The keys of both operands; a key of one column is its value, a key of several columns is a tuple.
@@ -34,14 +35,31 @@ class RelateRun(local.LocalRun):
     def __init__(self, job: RelateJob, n_buckets: int = 3) -> None:
         super().__init__(job, n_buckets)
         self.reported: list[list[tuple[Pair, Answer]]] = []
-        self.entities = job.answer_schema.empty_table()
+        self.entities = job.spec.answer_schema.empty_table()
 
     def step(self, rows: Rows, end: bool = False) -> None:
         """Run one micro-batch and collect its answers."""
+        self.entities = self.job.spec.answer_schema.empty_table()
         super().step(rows, end)
-        self.entities = pa.concat_tables([outcome.answers for outcome in self.outcomes[-self.n_buckets :]])
-        answers = decide(self.job.spec, members(self.job, self.entities))
+        answers = pa.concat_tables([outcome.answers for outcome in self.outcomes[-self.n_buckets :]])
+        if self.job.finishing().pairing is not None:
+            self.entities = answers
+            answers = decide(self.job.spec, members(self.job, answers))
         self.reported.append([_answer(row) for row in answers.to_pylist()])
+
+    def opened(self, bucket: int) -> RelateOperator:
+        """An operator with the state of a bucket; the entities whose pairs it decides are kept for `recomputed`."""
+        operator = super().opened(bucket)
+        if isinstance(operator, PairOperator):
+            decided = operator.decided
+            operator.decided = lambda entities: decided(self._kept_once(operator, entities))
+        return operator
+
+    def _kept_once(self, operator: PairOperator, entities: pa.Table) -> pa.Table:
+        """Keep entities from the one bucket of each that counts its rows."""
+        if operator.counts_rows:
+            self.entities = pa.concat_tables([self.entities, entities])
+        return entities
 
     def recomputed(self) -> dict[Pair, Answer]:
         """The answers about all current entities, as if each of them had changed in the last step."""

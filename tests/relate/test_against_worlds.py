@@ -65,10 +65,10 @@ def assert_counts(answers: dict[Pair, Answer], case: Workload) -> None:
 # ---------------------------------------------------------------- streams
 
 
-def streamed(case: Workload, batches: list[Rows]) -> RelateRun:
+def streamed(case: Workload, batches: list[Rows], n_buckets: int = 3) -> RelateRun:
     """A run over micro-batches; its answers are checked after every step and at the end."""
     archive, live = jobs_of(case)
-    run = RelateRun(live, n_buckets=2)
+    run = RelateRun(live, n_buckets)
     for number, batch in enumerate([*batches, {}]):
         earlier = run.answers()
         run.step(batch, end=number == len(batches))
@@ -113,7 +113,7 @@ def assert_state_is_small(run: RelateRun) -> None:
 @given(st.data())
 def test_any_split_into_micro_batches_gives_the_batch_answers(data: st.DataObject) -> None:
     case = data.draw(workloads())
-    run = streamed(case, data.draw(splits(case.rows, clock=clock)))
+    run = streamed(case, data.draw(splits(case.rows, clock=clock)), data.draw(st.sampled_from([1, 3, 6])))
     # The second copy of a row is late if its entity ended in between.
     assert run.counts.late + run.counts.duplicate == run.counts.read - run.counts.used
     assert run.counts.quarantined == 0

@@ -100,8 +100,8 @@ def test_entities_of_two_streams_may_have_the_same_key() -> None:
 @pytest.mark.parametrize(
     ("where", "routing"),
     [
-        ("", "WHERE equates no columns: entities go to a square of blocks"),
-        ("WHERE a.sector < b.sector", "WHERE equates no columns: entities go to a square of blocks"),
+        ("", "WHERE equates no columns: entities go to several blocks"),
+        ("WHERE a.sector < b.sector", "WHERE equates no columns: entities go to several blocks"),
         ("WHERE b.road = a.road", "entities are routed by a.road = b.road; each is sent once"),
         (
             "WHERE a.road = 'M1' AND b.sector = a.sector",

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 
 import pytest
-from tests.local import in_context, local_job
+from tests.local import LocalRun, in_context, local_job
 from tests.relate.local import RelateRun, run_stream, run_whole
 
 from anabranch.relate import pairing
@@ -39,6 +39,30 @@ def test_entities_with_equal_keys_are_paired(left: str, right: str, one: object,
     run = RelateRun(job, n_buckets=5)
     run.step({"s": segment(k=one) + others, "r": segment(k=other)}, end=True)
     assert run.answers().keys() == {(one, other)}
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_operators_decide_the_pairs_of_their_bucket(live: bool) -> None:
+    job = local_job(TWO_STREAMS.format(left="INTEGER", right="INTEGER"), "q", live=live)
+    rows = {
+        name: [row for k in range(first, first + 6) for row in segment(k=k)] for name, first in (("s", 0), ("r", 3))
+    }
+    run = LocalRun(job, n_buckets=4)
+    run.step(rows, end=True)
+    answers = [row for outcome in run.outcomes for row in outcome.answers.to_pylist()]
+    assert sorted((row["a"]["k"], row["b"]["k"], row["probability"]) for row in answers) == [
+        (3, 3, 1.0), (4, 4, 1.0), (5, 5, 1.0),
+    ]  # fmt: skip
+    assert sum(outcome.answers.num_rows > 0 for outcome in run.outcomes) > 1
+
+
+@pytest.mark.parametrize("where", ["a.n = b.m", "a.n < b.n"])
+def test_other_pairs_are_decided_in_blocks(where: str) -> None:
+    workbook = (
+        "CREATE STREAM s KEY (n INTEGER, m INTEGER) TIME t INTEGER MODEL INTERVALS ORDER seq;"
+        f"CREATE QUERY q AS RELATE SOME a INTERSECTS SOME b FROM s AS a, s AS b WHERE {where};"
+    )
+    assert local_job(workbook, "q").finishing().pairing is not None
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,16 @@ from anabranch.transport.operator import Counts
 NOW = {"availableNow": True}
 
 
+def finish(running: StreamingQuery, session: Session, checkpoint: str) -> None:
+    """Process all input of a stream, end the input, process its end, and stop the stream."""
+    try:
+        running.processAllAvailable()
+        session.end_input(checkpoint)
+        running.processAllAvailable()
+    finally:
+        running.stop()
+
+
 class Office:
     """A stream of files and the query on it; every `Office` of a folder resumes from the same checkpoint."""
 

@@ -26,6 +26,7 @@ from anabranch.runtime import hadoop_folder, lock, stream_log
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.file_system import Folder, LocalFolder, address_of, open_folder, split_address
 from anabranch.runtime.hadoop_folder import HadoopFolder
+from anabranch.runtime.sinks.files import MARK, check_replaceable
 from anabranch.runtime.spark import with_settings
 from anabranch.runtime.stream_log import NewEntries, StreamLog, entries, last_entry
 from anabranch.transport.operator import Counts
@@ -56,6 +57,15 @@ def mounted(spark: SparkSession, folder: Path) -> str:
 )
 def test_paths_become_absolute_and_addresses_stay(path: str, address: str) -> None:
     assert address_of(path) == address
+
+
+def test_a_folder_with_other_files_is_not_replaced_by_answers(tmp_path: Path) -> None:
+    (tmp_path / "input.csv").write_text("k,t\n")
+    with pytest.raises(DataError, match="holds files that are not answers; use another output folder"):
+        check_replaceable(str(tmp_path), pytest.fail)
+    assert (tmp_path / "input.csv").exists()
+    (tmp_path / MARK).touch()
+    check_replaceable(str(tmp_path), pytest.fail)
 
 
 def test_a_local_folder_needs_no_spark(tmp_path: Path) -> None:

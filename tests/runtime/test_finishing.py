@@ -19,7 +19,7 @@ from anabranch.binding.per import PerWindow
 from anabranch.columns.calibration import CalibrationMap
 from anabranch.columns.times import TimeKind
 from anabranch.runtime.blocks import in_blocks
-from anabranch.runtime.finishing import finish_frame, finish_micro_batch, to_frame
+from anabranch.runtime.finishing import finish_frame, to_frame
 from anabranch.runtime.per import instants_of
 from anabranch.transport.finishing import AnyOf, BlockSide, Finishing, Pairing, ResultColumn, SumOf, finish_table
 from anabranch.transport.per import KeyColumn, PerRule
@@ -142,11 +142,11 @@ def test_any_two_rows_that_can_pair_share_exactly_one_block(spark: SparkSession,
     assert needed <= set(paired)
 
 
-def test_pairs_of_a_micro_batch_are_decided_by_spark(spark: SparkSession) -> None:
+def test_the_pairs_of_a_block_are_decided_by_spark(spark: SparkSession) -> None:
     def decide(members: pa.Table) -> pa.Table:
         return pa.table({"n": pa.array([members.num_rows], pa.int64())})
 
     side = BlockSide(0, ("k",), (False,))
     rules = Finishing(pairing=Pairing((side, side), True, decide, pa.schema([("n", pa.int64())])))
     table = pa.table({"stream": pa.array([0, 0], pa.int32()), "k": ["a", "a"]})
-    assert finish_micro_batch(spark, rules, table).to_pylist() == [{"n": 4}]
+    assert finish_frame(rules, to_frame(spark, table)).toArrow().to_pylist() == [{"n": 4}]

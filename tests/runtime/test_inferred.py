@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.inference.test_stream import building, inferring_job, random_readings, workbook_text
 from tests.pattern.local import LocalRun
 from tests.runtime.office import collect, same, write_csv, written
-from tests.runtime.streams import NOW
+from tests.runtime.streams import finish
 
 from anabranch import Session
 from anabranch.errors import WorkbookError
@@ -54,10 +54,8 @@ def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Pa
         part = [(tag, reader, t) for t, tag, reader in rows[number * len(rows) // 3 : (number + 1) * len(rows) // 3]]
         write_csv(tmp_path / "in" / f"{number}.csv", part, NAMES)
     session.bind("readings", str(tmp_path / "in"))
-    options = {"output": str(tmp_path / "out"), "trigger": NOW, "max_files": 1}
-    session.start("q", str(tmp_path / "cp"), **options).awaitTermination()
-    session.end_input(str(tmp_path / "cp"))
-    session.start("q", str(tmp_path / "cp"), **options).awaitTermination()
+    checkpoint = str(tmp_path / "cp")
+    finish(session.start("q", checkpoint, str(tmp_path / "out"), max_files=1), session, checkpoint)
     assert same(written(tmp_path / "out"), answers_without_spark(method, tmp_path))
     assert session.counts("q").late == 0
 

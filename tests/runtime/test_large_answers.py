@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.runtime.office import ANSWERS, ROWS, answers_of, collect, query, same, stream, write_parquet, written
-from tests.runtime.streams import NOW, Office
+from tests.runtime.streams import Office, finish
 
 from anabranch import Session
 from anabranch.runtime import large_answers
@@ -97,9 +97,7 @@ def test_queries_that_share_a_pass_and_provisional_answers(spark: SparkSession, 
     for names in (["near", "never"], ["early"]):
         folder = tmp_path / names[0]
         outputs = [str(folder / "out" / name) for name in names]
-        for _ in range(2):
-            session.start_together(names, str(folder / "cp"), outputs, trigger=NOW).awaitTermination()
-            session.end_input(str(folder / "cp"))
+        finish(session.start_together(names, str(folder / "cp"), outputs), session, str(folder / "cp"))
     for name in ("near", "early"):
         expected = sorted(map(str, session.run(name).drop("status").toArrow().to_pylist()))
         rows = spark.read.parquet(str(tmp_path / name / "out" / name)).drop("status").toArrow().to_pylist()
@@ -125,9 +123,8 @@ def test_rows_of_per_and_functions_get_all_answers(spark: SparkSession, tmp_path
     def function(frame: DataFrame, batch: int) -> None:
         seen.extend(row.asDict() for row in frame.collect())
 
-    for _ in range(2):
-        other.session.start("coffee", other.checkpoint, foreach_batch=function, trigger=NOW).awaitTermination()
-        other.session.end_input(other.checkpoint)
+    running = other.session.start("coffee", other.checkpoint, foreach_batch=function)
+    finish(running, other.session, other.checkpoint)
     assert same(answers_of(seen), ANSWERS)
     assert same(collect(other.session.run("coffee")), ANSWERS)
     assert written(office.output / "none") == {}
@@ -140,9 +137,7 @@ def test_a_table_gets_large_answers_once(spark: SparkSession, tmp_path: Path) ->
     session.execute(
         stream("at", f"'{tmp_path}/in/*.parquet'") + query().replace(" AS ", " TO TABLE 'large_coffee' AS ")
     )
-    for _ in range(2):
-        session.start("coffee", str(tmp_path / "cp"), trigger=NOW).awaitTermination()
-        session.end_input(str(tmp_path / "cp"))
+    finish(session.start("coffee", str(tmp_path / "cp")), session, str(tmp_path / "cp"))
     rows = [row.asDict() for row in spark.table("large_coffee").drop("_run", "_batch").collect()]
     assert same(answers_of(rows), ANSWERS)
     assert session.counts("coffee").answers == len(ANSWERS)

@@ -16,6 +16,7 @@ from tests.monitor.compare import assert_same
 from tests.monitor.local import MonitorRun, positions_job, with_numbers
 from tests.oracles.monitor import Answer
 from tests.oracles.monitor_globe import Plane
+from tests.runtime.streams import finish
 
 from anabranch import Session
 from anabranch.simulate.vehicles import Options, simulate
@@ -126,12 +127,9 @@ def test_each_answer_is_found_once_with_any_number_of_partitions(
 
 
 def validated(session: Session, name: str, folder: Path) -> list[Answer]:
-    """The validated answers of a stream that stops and resumes from its checkpoint."""
+    """The validated answers of a stream."""
     checkpoint, output = str(folder / "checkpoint"), folder / name
-    for _ in range(2):
-        running = session.start(name, checkpoint, str(output), trigger={"availableNow": True}, max_files=1)
-        running.awaitTermination()
-        session.end_input(checkpoint)
+    finish(session.start(name, checkpoint, str(output), max_files=1), session, checkpoint)
     rows = pa.concat_tables(pq.read_table(path) for path in sorted(output.glob("*.parquet"))).to_pylist()
     assert {row["status"] for row in rows} == {"validated"}
     return [with_numbers(row) for row in rows]

@@ -23,8 +23,9 @@ SEQUENCE = """
 CREATE STREAM r KEY (k INTEGER) VALUE (v STRING) TIME t INTEGER FROM '{folder}/in/*.parquet';
 CREATE QUERY q AS SEQUENCE (x, y) FROM r WHERE x.v = 'a' AND y.v = 'b' AND x.k = y.k WITHIN 1000;
 """
-#: With 16 buckets, more idle keys in each than stay hot.
-KEYS = 2 * 16 * pages.MOST_IDLE
+BUCKETS = 4
+#: More idle keys in each bucket than stay hot.
+KEYS = 2 * BUCKETS * pages.MOST_IDLE
 ASKED = range(100, 110)
 
 
@@ -45,7 +46,7 @@ class Pages:
     def process_files(self) -> list[int]:
         """Process all files, one per micro-batch; returns the number of values and pages after each."""
         checkpoint, output = str(self._folder / "checkpoint"), str(self._folder / "out")
-        running = self._session.start("q", checkpoint, output, trigger=NOW, max_files=1)
+        running = self._session.start("q", checkpoint, output, trigger=NOW, max_files=1, buckets=BUCKETS)
         running.awaitTermination()
         batches = [batch for batch in running.recentProgress if batch["numInputRows"]]
         return [sum(operator["numRowsTotal"] for operator in batch["stateOperators"]) for batch in batches]
@@ -67,8 +68,8 @@ def test_cold_keys_have_their_answers_once(
     for number in (2, 3, 4):
         stream.add(number, range(3), "a")
     counts = stream.process_files()
-    assert counts[0] == 16
-    assert counts[-1] > 16 + KEYS / pages.MOST_ROWS
+    assert counts[0] == BUCKETS
+    assert counts[-1] > BUCKETS + KEYS / pages.MOST_ROWS
     stream.add(5, ASKED, "b")
     stream.add(6, range(3), "a")
     stream.process_files()
@@ -108,7 +109,8 @@ def test_rows_of_entities_whose_keys_are_cold_are_late(spark: SparkSession, tmp_
         os.utime(path, (1_700_000_000 + number,) * 2)
 
     def process() -> StreamingQuery:
-        running = session.start("q", str(tmp_path / "checkpoint"), str(tmp_path / "out"), trigger=NOW, max_files=1)
+        folders = str(tmp_path / "checkpoint"), str(tmp_path / "out")
+        running = session.start("q", *folders, trigger=NOW, max_files=1, buckets=BUCKETS)
         running.awaitTermination()
         return running
 
@@ -116,7 +118,7 @@ def test_rows_of_entities_whose_keys_are_cold_are_late(spark: SparkSession, tmp_
     for number in (2, 3):
         add(number, range(KEYS + 10 * number, KEYS + 10 * number + 2))
     batches = process().recentProgress
-    assert batches[-1]["stateOperators"][0]["numRowsTotal"] > 16 + KEYS / pages.MOST_ROWS
+    assert batches[-1]["stateOperators"][0]["numRowsTotal"] > BUCKETS + KEYS / pages.MOST_ROWS
     add(4, ASKED)
     add(5, range(2 * KEYS, 2 * KEYS + 2))
     process()

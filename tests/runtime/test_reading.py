@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.inference.test_stream import building, inferring_job, random_readings, workbook_text
 from tests.pattern.local import LocalRun
 from tests.runtime.office import ANSWERS, ROWS, answers_of, collect, query, same, write_csv, written
-from tests.runtime.streams import NOW
+from tests.runtime.streams import finish
 from tests.runtime.test_sources import refusal, run_all, workbook
 
 from anabranch import Session
@@ -138,10 +138,8 @@ def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Pa
     session = Session(spark)
     session.execute(RELATIONS + declaration + query())
     bind_relations(session)
-    options = {"output": str(tmp_path / "out"), "trigger": NOW, "max_files": 1}
-    session.start("coffee", str(tmp_path / "cp"), **options).awaitTermination()
-    session.end_input(str(tmp_path / "cp"))
-    session.start("coffee", str(tmp_path / "cp"), **options).awaitTermination()
+    checkpoint, output = str(tmp_path / "cp"), str(tmp_path / "out")
+    finish(session.start("coffee", checkpoint, output, max_files=1), session, checkpoint)
     assert same(written(tmp_path / "out"), EXPECTED)
     counts = session.counts("coffee")
     assert (counts.read, counts.used, counts.excluded, counts.quarantined) == (10, 6, 2, 2)
@@ -151,7 +149,7 @@ def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Pa
         other.execute(RELATIONS + declaration.replace(old, new) + query())
         bind_relations(other)
         with pytest.raises(StateError, match="was written for streams with other columns, types or clauses"):
-            other.start("coffee", str(tmp_path / "cp"), **options)
+            other.start("coffee", checkpoint, output)
 
 
 READINGS = random_readings(3, keys=6, steps=20)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.local import local_job
 from tests.relate.local import run_whole
 from tests.runtime.office import write_csv
-from tests.runtime.streams import NOW
+from tests.runtime.streams import finish
 
 from anabranch import Session
 
@@ -79,9 +79,7 @@ def test_journeys_that_meet_at_three_or_more_stops(
     session.execute(STREAM.format(source=f" FROM '{tmp_path}/in'") + QUERIES)
     for name, answers in expected.items():
         assert by_pair(session.run(name).toArrow().to_pylist()) == answers
-    options = {"output": str(tmp_path / "out"), "trigger": NOW, "max_files": 1}
-    session.start("met", str(tmp_path / "cp"), **options).awaitTermination()
-    session.end_input(str(tmp_path / "cp"))
-    session.start("met", str(tmp_path / "cp"), **options).awaitTermination()
+    checkpoint = str(tmp_path / "cp")
+    finish(session.start("met", checkpoint, str(tmp_path / "out"), max_files=1), session, checkpoint)
     files = (tmp_path / "out").glob("*.parquet")
     assert by_pair([row for file in files for row in pq.read_table(file).to_pylist()]) == expected["met"]

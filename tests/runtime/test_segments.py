@@ -13,7 +13,7 @@ from tests.oracles.runs import runs_of
 from tests.relate.local import run_whole
 from tests.relate.test_segments import long_job, long_rows, wide_rows
 from tests.runtime.office import write_csv
-from tests.runtime.streams import NOW
+from tests.runtime.streams import finish
 
 from anabranch import Session
 
@@ -33,10 +33,8 @@ def pairs(rows: list[dict[str, Any]]) -> Answers:
 
 def streamed(session: Session, folder: Path) -> Answers:
     """The final answers of a stream with one file per micro-batch."""
-    options = {"output": str(folder / "out"), "trigger": NOW, "max_files": 1}
-    session.start("q", str(folder / "cp"), **options).awaitTermination()
-    session.end_input(str(folder / "cp"))
-    session.start("q", str(folder / "cp"), **options).awaitTermination()
+    checkpoint = str(folder / "cp")
+    finish(session.start("q", checkpoint, str(folder / "out"), max_files=1), session, checkpoint)
     files = sorted((folder / "out").glob("*.parquet"))
     return pairs([row for file in files for row in pq.read_table(file).to_pylist()])
 

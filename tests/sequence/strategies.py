@@ -36,7 +36,7 @@ from tests.cases import (
     workbook_of,
 )
 from tests.local import bound_query
-from tests.oracles.sequence import BEST, EXPIRED, candidates, matches
+from tests.oracles.sequence import BEST, EXPIRED, Candidate, candidates, reported
 
 from anabranch.sequence.analysis import analyse
 from anabranch.sequence.files import given_name
@@ -301,28 +301,35 @@ def is_contested(case: Case) -> bool:
     If the threshold is a MISS, a probability that is equal to it is allowed: it is the probability of one loss.
     """
     query = bound_case(case)
-    answers = _identities(query, case)
-    if BEST in query.emit and _nearly_tied(query, case):
+    found = candidates(query, case.rows, case.relations)
+    if BEST in query.emit and _nearly_tied(found):
         return True
     if query.threshold == 0:
-        return _identities(replace(query, threshold=NEAR), case) != answers
-    others = [query.threshold * (1 - NEAR)]
-    if query.threshold not in {component.miss for component in query.components}:
-        others.append(min(1.0, query.threshold * (1 + NEAR)))
-    return any(_identities(replace(query, threshold=other), case) != answers for other in others)
+        others = [NEAR]
+    else:
+        others = [query.threshold * (1 - NEAR)]
+        if query.threshold not in {component.miss for component in query.components}:
+            others.append(min(1.0, query.threshold * (1 + NEAR)))
+    answers = _identities(query, found)
+    changed = [replace(query, threshold=other) for other in others]
+    return any(_identities(other, _found_with(other, case, found)) != answers for other in changed)
 
 
-def _identities(query: BoundSequence, case: Case) -> list[Any]:
-    answers = matches(query, case.rows, case.relations)
-    return sorted(repr({**match, "probability": None}) for match in answers)
+def _found_with(query: BoundSequence, case: Case, found: list[Candidate]) -> list[Candidate]:
+    """The candidates for another threshold: only those of EXPIRED depend on it."""
+    return candidates(query, case.rows, case.relations) if EXPIRED in query.emit else found
 
 
-def _nearly_tied(query: BoundSequence, case: Case) -> bool:
+def _identities(query: BoundSequence, found: Sequence[Candidate]) -> list[str]:
+    """What is reported, without probabilities."""
+    return sorted(repr({**candidate.answer(query), "probability": None}) for candidate in reported(query, found))
+
+
+def _nearly_tied(found: Sequence[Candidate]) -> bool:
     """Whether two candidates have almost the same probability."""
-    probabilities = sorted(candidate.probability for candidate in candidates(query, case.rows, case.relations))
     return any(
         not math.isclose(low, high, rel_tol=1e-12) and math.isclose(low, high, rel_tol=NEAR)
-        for low, high in itertools.pairwise(probabilities)
+        for low, high in itertools.pairwise(sorted(candidate.probability for candidate in found))
     )
 
 

@@ -70,8 +70,8 @@ class Seen:
 
 @contextmanager
 def opened(browser: Any, address: str, seen: Seen, **options: Any) -> Iterator[Any]:
-    """A page of a new user, who has no cookies."""
-    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    """A page of a new user, who has no cookies, and by default wants no animations: they would take a core."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options})
     try:
         page = context.new_page()
         page.set_default_timeout(_LONG_MS)

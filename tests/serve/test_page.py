@@ -262,7 +262,9 @@ def test_the_keyboard_is_enough(page: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 800}}], ids=["dark", "narrow"]
+    "options",
+    [{"color_scheme": "dark", "reduced_motion": "no-preference"}, {"viewport": {"width": 390, "height": 800}}],
+    ids=["dark", "narrow"],
 )
 def test_dark_and_narrow(browser: Any, address: str, seen: Seen, options: dict[str, Any]) -> None:
     with opened(browser, address, seen, **options) as page:

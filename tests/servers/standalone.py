@@ -17,6 +17,7 @@ import pyspark
 from anabranch.runtime.java import find_java
 from tests.recovery.killing import kill_session
 from tests.servers.ports import free_port, is_open, wait_for
+from tests.spark_home import SHORT_LIVED
 
 _CLASSES = "org.apache.spark.deploy"
 
@@ -73,7 +74,7 @@ class Standalone:
         environment = {
             "HOME": str(home), "TMPDIR": str(home / "tmp"), "SPARK_LOCAL_DIRS": str(home / "tmp"),
             "PATH": os.defpath, "JAVA_HOME": str(self._java), "SPARK_HOME": str(self._spark),
-            "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
         }  # fmt: skip
         with open(home / "log.txt", "w") as log:
             self._processes[name] = subprocess.Popen(

@@ -234,7 +234,8 @@ def derived_job(name: str, folder: Path) -> tuple[Any, str, Any]:
         return job, "readings", lambda t: {"tag": f"tag{t % 2}", "reader": "east", "t": t}
     if name == "INTERVALS":
         job = run_job("", live=True, watermark=limit, tail="TIMEOUT 20")
-        return job, "jams", lambda t: {"k": f"k{t % 2}", "v": 10 + 50 * (t % 5 == 0), "ok": True, "t": t}
+        # Both keys are slow at two of four times, so that their segments intersect.
+        return job, "jams", lambda t: {"k": f"k{t % 2}", "v": 10 + 50 * (t % 4 < 2), "ok": True, "t": t}
     return positions_job(POSITIONS, "q", live=True), "positions", lambda t: {"id": t % 2, "x": float(t % 3), "t": t}
 
 

@@ -1,5 +1,7 @@
 """State of formats 3 and 4 is read: the stream goes on with the same answers, and its state has the current format.
 
+State of a RELATE that equates no keys has all entities in one bucket, and is refused.
+
 `tests/fixtures/state` has the state of one bucket, and its pages, as a version with this format saved them after the
 rows before the update.
 """
@@ -13,6 +15,7 @@ from tests.local import LocalRun, local_job
 from tests.pattern.local import LocalRun as PatternRun
 from tests.relate.local import RelateRun
 
+from anabranch.errors import StateError
 from anabranch.transport.state import FORMAT
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "state"
@@ -51,22 +54,33 @@ ROWS = {
 RUNS: dict[str, type[LocalRun]] = {"pattern": PatternRun, "relate": RelateRun}
 
 
-@pytest.mark.parametrize("version", [3, 4])
-@pytest.mark.parametrize("kind", ROWS)
-def test_a_stream_goes_on_with_state_of_an_older_format(kind: str, version: int) -> None:
-    workbook, before, after = ROWS[kind]
-    whole, resumed = (RUNS[kind](local_job(workbook, "q", live=True), 1) for _ in range(2))
-    for run in (whole, resumed):
-        run.step({"r": before})
-    resumed.states = [(FIXTURES / f"format-{version}-{kind}.bin").read_bytes()]
-    resumed.pages[0].clear()
+def resumed(kind: str, version: int) -> LocalRun:
+    """A run whose next step finds the state that a version with some format has saved."""
+    run = RUNS[kind](local_job(ROWS[kind][0], "q", live=True), 1)
+    run.step({"r": ROWS[kind][1]})
+    run.states = [(FIXTURES / f"format-{version}-{kind}.bin").read_bytes()]
+    run.pages[0].clear()
     for page in FIXTURES.glob(f"format-{version}-{kind}-*.bin"):
-        resumed.pages[0][int(page.stem.rpartition("-")[2])] = page.read_bytes()
-    for run in (whole, resumed):
+        run.pages[0][int(page.stem.rpartition("-")[2])] = page.read_bytes()
+    return run
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_stream_goes_on_with_state_of_an_older_format(version: int) -> None:
+    workbook, before, after = ROWS["pattern"]
+    whole, other = PatternRun(local_job(workbook, "q", live=True), 1), resumed("pattern", version)
+    whole.step({"r": before})
+    for run in (whole, other):
         run.step({"r": after})
         run.step({}, end=True)
-    assert [outcome.answers.to_pylist() for outcome in resumed.outcomes] == [
+    assert [outcome.answers.to_pylist() for outcome in other.outcomes] == [
         outcome.answers.to_pylist() for outcome in whole.outcomes
     ]
     assert any(outcome.answers.num_rows for outcome in whole.outcomes[1:])
-    assert resumed.states[0][4] == FORMAT
+    assert other.states[0][4] == FORMAT
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_state_with_all_entities_in_one_bucket_is_refused(version: int) -> None:
+    with pytest.raises(StateError, match="all entities in one bucket; start with a new checkpoint folder"):
+        resumed("relate", version).step({"r": ROWS["relate"][2]})

@@ -16,8 +16,9 @@ from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.hashing import hash_tuples
 from anabranch.transport.inbox import Inbox
 from anabranch.transport.layout import Layout
-from anabranch.transport.packing import pack
+from anabranch.transport.packing import narrowed, numbers_of_rows, pack
 from anabranch.transport.routing import route
+from anabranch.transport.state import read_tables, write_tables
 
 places = st.none() | st.sampled_from(["", "hall", "café", "room"])
 probabilities = st.floats(0, 1)
@@ -44,6 +45,23 @@ ROWS = {
     ),
     CERTAIN: st.fixed_dictionaries({"door": st.integers(-2, 2), "t": st.integers(-3, 3)}),
 }
+
+
+@given(
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1),
+    st.sampled_from([0, -(2**62), 2**62]),
+    st.sampled_from([1, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32]),
+)
+def test_integers_of_any_range_are_sent(numbers: list[int], lowest: int, width: int) -> None:
+    near = [lowest, *(lowest + number % width for number in numbers), lowest + width]
+    columns = {"t": np.array(near), "seq": np.array([*numbers, 0, 0]), "p": np.full(len(near), 0.5)}
+    sent = narrowed(columns)
+    restored = numbers_of_rows(read_tables(write_tables({"rows": sent}))["rows"])
+    assert {name: column.tolist() for name, column in restored.items()} == {
+        name: column.tolist() for name, column in columns.items()
+    }
+    assert all(restored[name].dtype == np.int64 for name in ("t", "seq"))
+    assert sent["t"].type.bit_width == next((bits for bits in (8, 16, 32) if width < 2**bits), 64)
 
 
 def multiset(rows: list[dict]) -> Counter:

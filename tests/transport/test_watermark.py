@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.transport.layouts import CERTAIN, MARKOV
 
-from anabranch.arrays import BEGINNING, I64
+from anabranch.arrays import BEGINNING, END, I64
 from anabranch.columns.times import TimeKind, order_doubles
 from anabranch.transport.layout import Layout
 from anabranch.transport.rows import Rows
@@ -88,6 +88,39 @@ def test_with_bounded_streams_only_the_end_of_the_input_completes_them() -> None
     clock = Clock([PROMPT, SLOW], bounded={0, 1})
     assert clock.advance([100, 50]) == 40
     assert clock.advance([BEGINNING, BEGINNING], ended=True) == 101
+
+
+def test_only_its_promise_moves_the_watermark_of_a_stream_of_answers() -> None:
+    answers = replace(PROMPT, idle_after=5.0, max_ahead=1.0, common_clock=True)
+    clock = Clock([answers, SLOW], relayed={0})
+    assert clock.advance([BEGINNING, 200]) == BEGINNING, "nothing is promised yet"
+    assert clock.limits([[], []]) == (END, END), "a promise is never too far ahead"
+    assert clock.advance([50, BEGINNING]) == 50
+    assert clock.advance([300, BEGINNING]) == 190
+
+
+def test_a_query_over_answers_has_ended_when_all_its_streams_have() -> None:
+    clock = Clock([PROMPT, PROMPT, SLOW], relayed={0, 1})
+    assert not clock.have_ended({2})
+    assert not clock.have_ended({0})
+    resumed = Clock([PROMPT, PROMPT, SLOW], clock.save(), relayed={0, 1})
+    assert resumed.have_ended({1})
+    # All rows before the promise of 100 have arrived; those at 100 may follow if the streams are resumed.
+    assert resumed.advance([100, 60, 90], ended=True) == 100
+    assert not resumed.have_ended({0, 1}), "the next end begins anew"
+    assert resumed.have_ended({2})
+    assert Clock([PROMPT]).have_ended({0})
+
+
+@pytest.mark.parametrize("limit", [None, 30.0])
+def test_the_clock_of_a_checkpoint_goes_on_if_a_stream_becomes_one_of_answers(limit: float | None) -> None:
+    layouts = [PROMPT, replace(SLOW, max_ahead=limit)]
+    before = Clock(layouts)
+    before.advance([100, 120])
+    after = Clock(layouts, before.save(), relayed={0})
+    assert not after.have_ended({1})
+    assert after.advance([105, BEGINNING]) == 105
+    assert Clock(layouts, after.save()).advance([BEGINNING, BEGINNING]) == 105
 
 
 def test_the_end_of_the_input_moves_the_watermark_past_the_newest_row() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from anabranch.binding.answers import AnswerColumns, gives_bounds, result_columns
 from anabranch.binding.bound import CALIBRATED, BoundQuery
+from anabranch.binding.per import PerEpisode, PerKeys
 from anabranch.binding.reading import bind_reading, has_reading, source_name
 from anabranch.catalog import Catalog, Column, Model, Query, Stream, as_time
 from anabranch.errors import Span
@@ -25,8 +26,8 @@ def stream_of_answers(entry: Stream, query: Query, bound: BoundQuery, catalog: C
         message = f"the answers of {query.name} have no key"
         findings.add("no-key", message, source_span, f"write GROUP BY in {query.name}, or KEY here")
     if node.time is None and answers.time is None:
-        message = f"the answers of {query.name} have no time, because a {bound.kind} is about whole entities"
-        findings.add("no-time", message, source_span, "relate its operands to other streams in one query")
+        message = f"the answers of {query.name} have no time, because a key of its operands is named end"
+        findings.add("no-time", message, source_span, "rename the key: KEY (end AS other)")
     _check_model(entry, query, bound, findings)
     _check_event(entry, findings)
     if len(findings.items) > before:
@@ -110,6 +111,35 @@ def is_event(stream: Stream, bound: BoundQuery) -> bool:
     return bound.kind == "PATTERN" and identified
 
 
+def answers_read(bound: BoundQuery, catalog: Catalog) -> Iterator[tuple[str, Stream, Query]]:
+    """The streams of answers that a run of a query reads, and the queries that give them.
+
+    Each comes with the name of the stream of the query that it is read for: itself, or one that is derived from it. One
+    automaton for a query and those whose answers it reads has none.
+    """
+    for stream in bound.streams:
+        read: Stream | None = stream
+        while read is not None and isinstance(read.source, nodes.DerivedSource):
+            read = catalog.stream(read.source.stream)
+        if read is not None and isinstance(read.source, nodes.QuerySource):
+            yield stream.name, read, catalog.require_query(read.source.name)
+
+
+def relay_objection(stream: Stream, query: Query, bound: BoundQuery) -> str | None:
+    """Why the final answers of a query cannot be passed on to a stream while it runs; None if they can be."""
+    if bound.kind == "RELATE":
+        return f"the answers of {query.name} are about whole entities, which are complete late; run it in batch"
+    if isinstance(bound.per, PerEpisode | PerKeys):
+        return f"the rows of PER {bound.per.form} in {query.name} are known late; remove PER, or use PER with a length"
+    answers = result_columns(bound)
+    known = {"valid_to"} | ({answers.time.name.lower()} if answers.time is not None else set())
+    time = stream.declaration.time
+    if (time is not None and time.expression is not None) or source_name(stream, stream.time.name).lower() not in known:
+        default = "t" if answers.time is None else answers.time.name
+        return f"{shown(stream.time.name)} is not the time by which {query.name} is complete; write TIME {default}"
+    return None
+
+
 def read_by(query: Query, catalog: Catalog) -> Iterator[Query]:
     """The queries whose answers a query reads itself."""
     body = query.declaration.body
@@ -125,8 +155,8 @@ def read_by(query: Query, catalog: Catalog) -> Iterator[Query]:
         yield from () if read is None else (read,)
 
 
-def in_order(entries: Mapping[str, object], catalog: Catalog) -> Iterator[Stream]:
-    """The streams of answers among entries of a catalog without cycles, each after those that it depends on."""
+def in_order(names: Collection[str], catalog: Catalog) -> Iterator[Stream]:
+    """The streams of answers among names, none of which is part of a cycle, each after those that it depends on."""
     done: set[str] = set()
 
     def visit(name: str) -> Iterator[Stream]:
@@ -138,7 +168,7 @@ def in_order(entries: Mapping[str, object], catalog: Catalog) -> Iterator[Stream
             yield from visit(stream.source.stream.lower())
         if isinstance(stream.source, nodes.QuerySource):
             yield from queries(stream.source.name)
-            if name in entries:
+            if name in names:
                 yield stream
 
     def queries(name: str) -> Iterator[Stream]:
@@ -149,5 +179,5 @@ def in_order(entries: Mapping[str, object], catalog: Catalog) -> Iterator[Stream
         for operand in () if body is None else body.query_names:
             yield from queries(operand)
 
-    for name in entries:
-        yield from visit(name.lower())
+    for name in names:
+        yield from visit(name)

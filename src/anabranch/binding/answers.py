@@ -55,8 +55,9 @@ def result_columns(bound: BoundQuery) -> AnswerColumns:
     numbers = (*counts, PROBABILITY, Column("expected", Type.DOUBLE))
     if isinstance(per, PerKeys):
         interval = ()
-        if answers.time is None:  # RELATE
-            return AnswerColumns(answers.keys, None, numbers)
+        if bound.kind == "RELATE":
+            fields = (column for column in answers.others if "." in column.name)  # the end of the other operand
+            return AnswerColumns(answers.keys, answers.time, (*fields, *numbers))
     return AnswerColumns(answers.keys, end, (begin, *numbers, *interval))
 
 

@@ -70,15 +70,16 @@ def bind_workbook(workbook: nodes.Workbook, catalog: Catalog, examine: Examine |
             check_target(statement.target, findings)
         draft.add(_entry(statement, declarations))
     declared = dict.fromkeys(names)
-    has_cycles = _report_cycles([draft.entries[name] for name in declared], draft, findings)
-    if not has_cycles:
-        _complete_streams(declared, draft, findings)
+    unknown = _report_cycles([draft.entries[name] for name in declared], draft, findings)
+    sound = dict.fromkeys(name for name in declared if not _depends_on(name, unknown, draft))
+    unknown |= _complete_streams(sound, draft, findings)
     entries = [draft.entries[name] for name in declared]
     _check_references(entries, draft, findings)
     queries = {}
     for entry in entries:
-        if isinstance(entry, Query) and not findings.full:
-            bound, query_findings = _bind(entry, draft, with_lineage=not has_cycles)
+        # What is wrong with a stream whose columns are not known has been reported.
+        if isinstance(entry, Query) and not findings.full and not _depends_on(entry.name, unknown, draft):
+            bound, query_findings = _bind(entry, draft)
             findings.extend(query_findings)
             if bound is not None:
                 queries[entry.name.lower()] = bound
@@ -112,15 +113,14 @@ def _lineages(catalog: Catalog) -> Lineages:
     return Lineages(catalog, lambda query: _bind(query, catalog)[0])
 
 
-def _bind(query: Query, catalog: Catalog, with_lineage: bool = True) -> tuple[BoundQuery | None, Findings]:
-    """Bind a query; the lineage of its streams is known only if the catalog has no cycles."""
+def _bind(query: Query, catalog: Catalog) -> tuple[BoundQuery | None, Findings]:
+    """Bind a query, with the lineage of its streams."""
     findings = Findings()
     body = query.declaration.body
     binder: QueryBinder = load_kind_module(body.kind, "binding").Binder(query.declaration, catalog, findings)
     bound = binder.bind_query()
     if bound is not None:
         check_clocks(bound.streams, catalog, query.declaration.span, findings)
-    if bound is not None and with_lineage:
         dependent = dependence(bound, _lineages(catalog), findings)
         if dependent is not None:
             as_one = binder.as_one(bound, lambda stream: _inner(stream, catalog))
@@ -182,17 +182,40 @@ def _check_references(entries: list[Entry], catalog: Catalog, findings: Findings
             check_messages(entry, source, needed, findings)
 
 
-def _complete_streams(names: Mapping[str, object], catalog: Catalog, findings: Findings) -> None:
-    """Give the declared streams of answers the columns of their queries."""
+def _complete_streams(names: Mapping[str, object], catalog: Catalog, findings: Findings) -> set[str]:
+    """Give the declared streams of answers the columns of their queries; returns those whose columns are not known."""
+    unknown: set[str] = set()
     for stream in in_order(names, catalog):
         query = catalog.query(stream.source.name) if isinstance(stream.source, nodes.QuerySource) else None
-        bound = None if query is None else _bind(query, catalog)[0]
+        before = len(findings.items)
+        bound: BoundQuery | None = None
+        if query is not None and not _depends_on(query.name, unknown, catalog):
+            bound, query_findings = _bind(query, catalog)
+            if query.name.lower() not in names:  # Those of a query that is declared now are reported with it.
+                findings.extend(query_findings)
         if query is not None and bound is not None:
             catalog.add(stream_of_answers(stream, query, bound, catalog, findings))
+        if bound is None or len(findings.items) > before:
+            unknown.add(stream.name.lower())
+    return unknown
 
 
-def _report_cycles(entries: list[Entry], catalog: Catalog, findings: Findings) -> bool:
-    """Report entries that depend on themselves; returns whether there are any."""
+def _depends_on(name: str, names: set[str], catalog: Catalog) -> bool:
+    """Whether an entry is one of these names, or reads one, also through others."""
+    seen: set[str] = set()
+    stack = [name.lower()] if names else []
+    while stack:
+        read = stack.pop()
+        if read in names:
+            return True
+        if read not in seen:
+            seen.add(read)
+            stack.extend(entry.name.lower() for entry in _inputs(catalog.entries[read], catalog))
+    return False
+
+
+def _report_cycles(entries: list[Entry], catalog: Catalog, findings: Findings) -> set[str]:
+    """Report entries that depend on themselves; returns their names."""
     cycles = list(_cycles(entries, catalog))
     for cycle in cycles:
         names = [entry.name for entry in cycle]
@@ -200,7 +223,7 @@ def _report_cycles(entries: list[Entry], catalog: Catalog, findings: Findings) -
         combines_itself = all(isinstance(entry, Query) for entry in cycle)
         hint = "combine other queries" if combines_itself else "read one of them from a file or table"
         findings.add("cycle", message, cycle[0].declaration.span, hint)
-    return bool(cycles)
+    return {entry.name.lower() for cycle in cycles for entry in cycle}
 
 
 def _cycles(entries: list[Entry], catalog: Catalog) -> Iterator[list[Entry]]:

@@ -88,6 +88,7 @@ class DeclarationBinder:
         check_column_types(stream, self.findings, declared=True)
         self.check_columns(stream)
         self.check_amounts(stream)
+        self.check_clustered(node)
         self.check_source(node.source)
         if isinstance(node.source, nodes.PredictedSource):
             check_predictor(node, node.source, self.findings)
@@ -106,6 +107,12 @@ class DeclarationBinder:
                     f"{clause} is for streams that are read, but {shown(stream.name)} is {derivation_word(source)}"
                 )
                 self.findings.add("derived-reading", message, stated.span, f"write it for {source.stream}")
+        if node.clustered:
+            message = (
+                f"CLUSTERED BY is for streams that are read, but {shown(stream.name)} is {derivation_word(source)}"
+            )
+            hint = f"write it for {source.stream}"
+            self.findings.add("derived-reading", message, node.clause_span("CLUSTERED BY"), hint)
         if has_reading(stream):
             words = "AS, computed columns, FORMAT, ZONE, JOIN and WHERE are for streams that are read"
             message = f"{words}, but {shown(stream.name)} is {derivation_word(source)}"
@@ -300,6 +307,14 @@ class DeclarationBinder:
         if node.max_ahead is not None:
             is_numeric = stream.time.type in (Type.INTEGER, Type.DOUBLE)
             checked_duration(self.findings, "MAX AHEAD", node.max_ahead, positive=is_numeric)
+
+    def check_clustered(self, node: nodes.CreateStream) -> None:
+        """Report columns of CLUSTERED BY that are not key columns."""
+        keys = {column.name.lower(): column.name for column in node.keys}
+        for name in node.clustered:
+            if name.lower() not in keys:
+                hint = f"the keys are {listed(keys.values(), 'and')}"
+                self.findings.unknown("column", name, keys.values(), node.clause_span("CLUSTERED BY"), hint, "KEY")
 
     def check_error(self, node: nodes.CreateStream) -> None:
         """Report errors below 0, and value columns without an error or with two."""

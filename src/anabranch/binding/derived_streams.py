@@ -297,9 +297,11 @@ def projected_space(entry: Stream, positions: Stream) -> tuple[tuple[str, ...], 
     """
     values = {column.name.lower() for column in entry.values}
     for declaration in (entry.declaration, positions.declaration):
-        if declaration.geodesic and declaration.space and values & {name.lower() for name in declaration.space}:
+        space = declaration.space or ()
+        # One column is a geometry, which is refused elsewhere if it is GEODESIC.
+        if declaration.geodesic and len(space) > 1 and values & {name.lower() for name in space}:
             origin = entry.declaration.origin or positions.declaration.origin
-            return declaration.space[:2], origin
+            return space[:2], origin
     return None
 
 

@@ -67,6 +67,9 @@ Plot = Annotated[
         help="Also draw the answers: .html, .png, .svg or .json. Several queries: one FILE-<query> each.",
     ),
 ]
+Lineage = Annotated[
+    bool, typer.Option("--lineage", help="Add the column lineage: the rows of streams that each answer depends on.")
+]
 SummaryFile = Annotated[
     str | None, typer.Option("--summary", metavar="FILE", help="Write the counts of the run to FILE, as JSON.")
 ]
@@ -78,6 +81,7 @@ def command(
     output: Output = None,
     format: Format = None,
     limit: Limit = None,
+    lineage: Lineage = False,
     plot: Plot = None,
     query: options.Queries = None,
     summary: SummaryFile = None,
@@ -103,7 +107,7 @@ def command(
         destination = replace(destination, several=len(queries) > 1, origin=origin)
 
         def run(together: list[Query]) -> None:
-            run_queries(session, together, destination, strict, report)
+            run_queries(session, together, destination, strict, report, lineage)
 
         errors = [error for group in session.groups(queries) for error in run_without_excessive(workbook, group, run)]
         report.error = str(errors[0]) if errors else None
@@ -252,7 +256,12 @@ def _order(columns: list[str]) -> list[str]:
 
 
 def run_queries(
-    session: Session, queries: Sequence[Query], destination: Destination, strict: bool, report: RunSummary
+    session: Session,
+    queries: Sequence[Query],
+    destination: Destination,
+    strict: bool,
+    report: RunSummary,
+    lineage: bool = False,
 ) -> None:
     """Run a group of queries, write or print their answers, and print the counts of their rows."""
     from anabranch.runtime.spark_mode import row_counter
@@ -261,7 +270,7 @@ def run_queries(
     counter = row_counter(session.spark)
     began = time.monotonic()
     with progress(title_of(names), lambda: counter.value):
-        answers = session.run_all(names, strict, counter)
+        answers = session.run_all(names, strict, counter, lineage=lineage)
         delivered = {query.name: destination.deliver_answers(session, answers[query.name], query) for query in queries}
     seconds = time.monotonic() - began
     doubts = [_at(report.workbook, stream, doubt) for stream, doubt in session.doubts(names[0])]

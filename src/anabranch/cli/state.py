@@ -34,11 +34,14 @@ def command(
 
     wanted = _wanted(key or [])
     settings = spark_settings(conf, packages)
-    folders = folders_with_log(open_checkpoint(checkpoint, master, settings))
+    root = open_checkpoint(checkpoint, master, settings)
+    folders = folders_with_log(root)
     if not folders:
         raise typer.BadParameter(f"{checkpoint} has no checkpoint of a stream")
     spark = make_session(master, short=True, settings=settings)
-    states = {folder.name: read_state(spark, folder) for folder in folders}
+    # The folder of a query whose answers several streams read is in the checkpoint of each of them.
+    names = (folder.address.removeprefix(root.address).strip("/") or folder.name for folder in folders)
+    states = {name: read_state(spark, folder) for name, folder in zip(names, folders, strict=True)}
     if wanted:
         _print_about(wanted, states)
         return

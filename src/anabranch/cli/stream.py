@@ -248,9 +248,14 @@ class _Group:
         self.print_summary(began)
 
     def print_summary(self, began: float) -> None:
-        """Print the counts of the rows."""
-        counts = self.session.counts(self.queries[0].name)
-        say(summary_line(self.name, counts, time.monotonic() - began), self.name)
+        """Print the counts of the rows; before, those of the queries whose answers are read."""
+        from anabranch.runtime.stream_log import folders_with_log, last_entry
+
+        seconds = time.monotonic() - began
+        for entry in map(last_entry, folders_with_log(self.checkpoint)[:-1]):
+            if entry is not None:
+                say(summary_line(f"{entry.stream} for {self.name}", entry.total, seconds), self.name)
+        say(summary_line(self.name, self.session.counts(self.queries[0].name), seconds), self.name)
 
 
 @contextmanager

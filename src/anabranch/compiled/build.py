@@ -26,7 +26,7 @@ from anabranch.patches import numba_cache
 
 #: Seconds of one core that a family takes, the longest first.
 SECONDS = {
-    "monitor": 30, "inference": 20, "relate": 15, "pattern": 15, "sequence": 15, "constrain": 12, "files": 8,
+    "monitor": 140, "inference": 20, "relate": 15, "pattern": 15, "sequence": 15, "constrain": 12, "files": 8,
     "events": 2, "transport": 2, "columns": 2, "splitmix": 1,
 }  # fmt: skip
 

@@ -24,6 +24,7 @@ from anabranch.events.job import UNBOUNDED, EventJob
 from anabranch.events.table import EventTable
 from anabranch.thresholds import least_reaching
 from anabranch.transport.finishing import REST, ResultColumn
+from anabranch.transport.frontier import Frontier
 from anabranch.transport.job import JobContext
 from anabranch.transport.operator import Operator
 from anabranch.transport.per import PerRule
@@ -129,9 +130,12 @@ class ConstrainJob(EventJob[ConstrainSpec]):
     def per_rule(self, query: int) -> PerRule | None:
         """How the answers of one query become rows of several; None without PER."""
         bound = self.spec.analyses[query].query
-        rule = self.rule_of(bound.per, [(variable, variable.is_set) for variable in bound.present])
+        return self.rule_of(query, bound.per, [(variable, variable.is_set) for variable in bound.present])
+
+    def frontier(self, query: int = 0) -> Frontier:
+        """An answer waits for the events that could still change it."""
         delay = self.spec.analyses[query].delay
-        return rule if rule is None or not delay else replace(rule, delay=delay * (1 + _MARGIN))
+        return replace(super().frontier(query), delay=delay * (1 + _MARGIN))
 
 
 def make_job(analyses: Sequence[ConstrainAnalysis], context: JobContext) -> ConstrainJob:

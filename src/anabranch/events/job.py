@@ -141,8 +141,8 @@ class EventJob(QueryJob[S]):
         events = tuple(EventColumn(*event) for event in bound.bounded.events)
         return BoundsRule(events, self.spec.time_kind, bound.least_probability)
 
-    def rule_of(self, per: Per | None, operands: Sequence[tuple[BoundOperand, bool]]) -> PerRule | None:
-        """The rule of a query whose answers are about the instant `t`, when the watermark has passed it.
+    def rule_of(self, query: int, per: Per | None, operands: Sequence[tuple[BoundOperand, bool]]) -> PerRule | None:
+        """The rule of a query whose answers are about the instant `t`.
 
         Parameters
         ----------
@@ -155,5 +155,4 @@ class EventJob(QueryJob[S]):
             for operand, several in operands
             if operand.stream.keys
         )
-        kind = self.spec.time_kind
-        return PerRule(per, keys, ("t", "t"), kind, kind)
+        return PerRule.of(per, keys, ("t", "t"), self.frontier(query))

@@ -11,6 +11,10 @@ import pyarrow as pa
 #: A worker holds about this many bytes of a file at once.
 _BLOCK = 16 << 20
 
+#: The first block is smaller, and each one is four times the one before. A buffer for a whole block that a small file
+#: does not fill leaves a hole in the heap: a worker that reads small files for weeks would grow.
+_FIRST_BLOCK = 64 << 10
+
 #: A task that reads fewer bytes takes longer to start than to run, and one that reads more keeps other cores waiting.
 _SMALLEST_TASK, _LARGEST_TASK = 4 << 20, 64 << 20
 
@@ -87,11 +91,12 @@ def _whole_lines(file: IO[bytes], stop: int | None) -> Iterator[bytes]:
     """Blocks from the position of a file up to the end of the line in which the byte before `stop` is."""
     position = file.tell() if stop is not None else 0
     held = b""
+    size = min(_FIRST_BLOCK, _BLOCK)
     while stop is None or position < stop:
-        size = _BLOCK if stop is None else min(_BLOCK, stop - position)
-        piece = file.read(size)
+        piece = file.read(size if stop is None else min(size, stop - position))
         if not piece:
             break
+        size = min(4 * size, _BLOCK)
         position += len(piece)
         end = piece.rfind(b"\n") + 1
         if end:

@@ -16,6 +16,7 @@ from anabranch.columns.times import midnights
 from anabranch.columns.types import can_read, type_of
 from anabranch.errors import DataError
 from anabranch.files.cells import date_of, double_of, integer_of
+from anabranch.files.clusters import Interval, clustered_tasks
 from anabranch.files.reader import ROWS_AT_ONCE, UnreadableFile, plain_path, readable
 from anabranch.language.types import Type
 from anabranch.transport.checks import QUARANTINE
@@ -39,11 +40,16 @@ class ParquetReader:
         """Tasks of consecutive row groups."""
         return tasks_of(paths, n_cores)
 
+    def clustered_tasks(self, paths: Sequence[str], column: str, n_tasks: int) -> list[pa.Table] | None:
+        """Tasks with all rows of their values, if statistics show that the files are clustered."""
+        return None if column.lower() in self.in_folders else clustered_tasks(paths, column, n_tasks)
+
     def tables(self, task: dict[str, Any], layout: Layout) -> Iterator[tuple[pa.Table, pa.Table]]:
         """The rows of a task; text columns as codes. No row is unreadable."""
         path = plain_path(task["path"])
         named = self._folder_values(path)
-        for table in read_tables(path, task.get("groups"), layout, self.types, named):
+        interval = Interval(task["column"], task["above"], task["last"]) if "column" in task else None
+        for table in read_tables(path, task.get("groups"), layout, self.types, named, interval):
             yield table, QUARANTINE.empty_table()
 
     def _folder_values(self, path: str) -> dict[str, pa.Scalar]:
@@ -96,12 +102,17 @@ def tasks_of(paths: Sequence[str], n_cores: int) -> pa.Table:
 
 
 def read_tables(
-    path: str, groups: list[int] | None, layout: Layout, types: Mapping[str, Type], named: Mapping[str, pa.Scalar]
+    path: str,
+    groups: list[int] | None,
+    layout: Layout,
+    types: Mapping[str, Type],
+    named: Mapping[str, pa.Scalar],
+    interval: Interval | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of some row groups, or of all, in tables of at most about ROWS_AT_ONCE rows; text columns as codes.
 
     `types` are those of the source columns, by lower-case name, and `named` the values of columns that the file lacks.
-    Raises `UnreadableFile`, perhaps after some tables.
+    With an interval, only the rows with such values. Raises `UnreadableFile`, perhaps after some tables.
     """
     with readable():
         columns = _source_columns(pq.read_schema(path), layout, types, named)
@@ -114,10 +125,10 @@ def read_tables(
                 chosen.append(group)
                 rows += metadata.row_group(group).num_rows
                 if rows >= ROWS_AT_ONCE:
-                    yield _read_groups(file, chosen, columns, layout, named)
+                    yield _read_groups(file, chosen, columns, layout, named, interval)
                     chosen, rows = [], 0
             if chosen:
-                yield _read_groups(file, chosen, columns, layout, named)
+                yield _read_groups(file, chosen, columns, layout, named, interval)
 
 
 def _source_columns(
@@ -140,7 +151,12 @@ def _source_columns(
 
 
 def _read_groups(
-    file: pq.ParquetFile, groups: list[int], columns: list[str], layout: Layout, named: Mapping[str, pa.Scalar]
+    file: pq.ParquetFile,
+    groups: list[int],
+    columns: list[str],
+    layout: Layout,
+    named: Mapping[str, pa.Scalar],
+    interval: Interval | None,
 ) -> pa.Table:
     table = file.read_row_groups(groups, columns=columns).select(columns)
     _check_codes(table)
@@ -148,6 +164,7 @@ def _read_groups(
         if name.lower() in named:
             table = table.add_column(index, name, pa.repeat(named[name.lower()], table.num_rows))
     table = table.rename_columns(layout.source_columns)
+    table = table if interval is None else interval.rows_of(table)
     return table if layout.preparation is not None else midnights(table, layout.times)
 
 

@@ -40,6 +40,12 @@ class FileReader(TaskReader, Protocol):
     def tasks(self, paths: Sequence[str], n_cores: int) -> pa.Table:
         """Tasks of a batch run of about the same size, several per core; the column `path` is that of the file."""
 
+    def clustered_tasks(self, paths: Sequence[str], column: str, n_tasks: int) -> list[pa.Table] | None:
+        """At most `n_tasks` tasks, each with all rows of its values of a column; None if nothing shows that.
+
+        Where the files are not clustered by the column, tasks would read many rows twice.
+        """
+
 
 def plain_path(path: str) -> str:
     """The path of a local file, which Spark may write as a URL."""

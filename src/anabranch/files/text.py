@@ -54,6 +54,10 @@ class TextReader:
         """Tasks of consecutive lines."""
         return tasks_of(paths, n_cores)
 
+    def clustered_tasks(self, paths: Sequence[str], column: str, n_tasks: int) -> list[pa.Table] | None:
+        """None: text files have no statistics."""
+        return None
+
     def tables(self, task: dict[str, Any], layout: Layout) -> Iterator[tuple[pa.Table, pa.Table]]:
         """The rows of a task, and those that cannot be read, in tables of at most about ROWS_AT_ONCE rows."""
         held: list[tuple[pa.Table, pa.Table]] = []
@@ -74,7 +78,11 @@ class TextReader:
             blocks = blocks_of(path, start, stop)
             if not start:
                 first = without_mark(next(blocks, b""))
-                yield self._without_header(first) if self.lines.has_header else first
+                if self.lines.has_header:
+                    while first and not first.strip(_BLANK):
+                        first = next(blocks, b"")
+                    first = self._without_header(first)
+                yield first
             yield from blocks
 
     def _without_header(self, data: bytes) -> bytes:
@@ -85,6 +93,9 @@ class TextReader:
         self.lines.check_header(header[1].decode(errors="replace"))
         return data[header.end() :]
 
+
+#: The bytes of which blank lines consist.
+_BLANK = bytes(range(0x21))
 
 #: Blank lines, and the first line that is not blank.
 _HEADER = re.compile(rb"(?:[\x00-\x20]*[\r\n])?([^\r\n]*)(?:\r\n|\r|\n)?")

@@ -225,6 +225,9 @@ class StatementBuilder(QueryBuilder):
     def max_ahead(self, span: Span, duration: nodes.Duration) -> Clause:
         return Clause("MAX AHEAD", {"max_ahead": duration}, span)
 
+    def clustered(self, span: Span, *names: Token) -> Clause:
+        return Clause("CLUSTERED BY", {"clustered": tuple(name.value for name in names)}, span)
+
     def source(self, span: Span, source: nodes.Source) -> Clause:
         return Clause("FROM", {"source": source}, span)
 

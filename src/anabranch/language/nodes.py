@@ -391,6 +391,7 @@ class CreateStream(Clauses):
     where: Expr | None = None
     idle_after: Duration | None = None
     max_ahead: Duration | None = None
+    clustered: tuple[str, ...] = ()
     implied: bool = field(default=False, compare=False)
 
 

@@ -6,8 +6,10 @@ error. A word is passed to the LALR parser as a keyword if the state of the pars
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from threading import Lock
+from typing import Any
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
@@ -22,6 +24,9 @@ from anabranch.language.findings import Findings
 from anabranch.language.names import WORD_CLASSES
 from anabranch.language.syntax_errors import is_misspelt_kind, syntax_error
 from anabranch.language.tables import load_parser
+
+#: A state of the parser: the action for each terminal and rule, and where it leads.
+_Row = Mapping[str, tuple[Any, Any]]
 
 
 def parse(text: str, file: str = "<workbook>", bare: bool = False) -> nodes.Workbook:
@@ -54,16 +59,57 @@ def parse(text: str, file: str = "<workbook>", bare: bool = False) -> nodes.Work
         raise WorkbookError(findings.in_order(), text[: limits.MAX_TEXT], file)
     lines = scanner.LineIndex(text)
     statement_builder = builder()(lines, findings)
-    statements = []
+    statements: list[nodes.Statement] = []
     for statement in scanner.scan(text, lines, findings):
-        tree = _parse_statement(statement, bare, lines, findings) if statement.is_valid and not findings.full else None
-        built = statement_builder.build(tree) if tree is not None else None
-        if built is not None:
-            statements += statement_builder.implied
-            statements.append(built)
+        if not statement.is_valid or findings.full:
+            continue
+        first = statement.tokens[0].start
+        key = (text[first : statement.end], lines.span(first, first), bare)
+        built = _recent.get(key)
+        if built is None:
+            tree = _parse_statement(statement, bare, lines, findings)
+            last = None if tree is None else statement_builder.build(tree)
+            if last is None:
+                continue
+            built = (*statement_builder.implied, last)
+            _recent.add(key, built)
+        statements += built
     if findings:
         raise WorkbookError(findings.in_order(), text, file)
     return nodes.Workbook(tuple(statements), span=lines.span(0, len(text)))
+
+
+class _Recent:
+    """The statements that were parsed last, with those that they imply, by their text and position.
+
+    An editor and the page parse the whole workbook after each change, and most of its statements are as before.
+    """
+
+    #: Together at most about 50 MB.
+    _MOST, _LONGEST = 1_000, 2_000
+
+    def __init__(self) -> None:
+        self._built: dict[tuple[str, Span, bool], tuple[nodes.Statement, ...]] = {}
+        self._lock = Lock()
+
+    def get(self, key: tuple[str, Span, bool]) -> tuple[nodes.Statement, ...] | None:
+        """What was built; None if it was not, or long ago."""
+        with self._lock:
+            built = self._built.pop(key, None)
+            if built is not None:
+                self._built[key] = built  # now the last one to be dropped
+            return built
+
+    def add(self, key: tuple[str, Span, bool], built: tuple[nodes.Statement, ...]) -> None:
+        """Keep what was built without findings, and drop what was not used for the longest time."""
+        if len(key[0]) <= self._LONGEST:
+            with self._lock:
+                self._built[key] = built
+                if len(self._built) > self._MOST:
+                    del self._built[next(iter(self._built))]
+
+
+_recent = _Recent()
 
 
 def next_words(text: str) -> tuple[list[str], bool]:
@@ -80,7 +126,7 @@ def next_words(text: str) -> tuple[list[str], bool]:
     parser = _lark().parse_interactive(start="start")
     try:
         for token in statements[-1].tokens if statements else ():
-            parser.feed_token(_terminal(token, parser))
+            _feed(parser, token)
     except UnexpectedToken:
         return [], False
     expected: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
@@ -139,23 +185,25 @@ def _parse_statement(
     n_accepted = 0
     try:
         for token in statement.tokens:
-            parser.feed_token(_terminal(token, parser))
+            _feed(parser, token)
             n_accepted += 1
         tree: Tree[Token] = parser.feed_eof()  # type: ignore[no-untyped-call]
     except UnexpectedToken:
         if is_misspelt_kind(statement.tokens[:n_accepted]):
             n_accepted -= 1
-        # The parser may have reduced before the error, so a fresh parser is asked for the accepted terminals.
-        fresh_parser = _lark().parse_interactive(start=start)
-        for token in statement.tokens[:n_accepted]:
-            fresh_parser.feed_token(_terminal(token, fresh_parser))
         found = statement.tokens[n_accepted] if n_accepted < len(statement.tokens) else None
         first, last = (found.start, found.end) if found else (statement.tokens[-1].end, statement.end)
-        expected: set[str] = fresh_parser.accepts()  # type: ignore[no-untyped-call]
+        expected = _expected(statement.tokens[:n_accepted], start)
         message, hint = syntax_error(expected, statement.tokens[:n_accepted], found)
         findings.add("syntax", message, lines.span(first, last), hint)
         return None
     return tree
+
+
+def _feed(parser: InteractiveParser, token: scanner.Token) -> None:
+    """Pass a token to the parser, as the terminal that its state expects."""
+    kind = _terminal(token, parser.choices())  # type: ignore[no-untyped-call]
+    parser.feed_token(Token(kind, token.value, start_pos=token.start, end_pos=token.end))
 
 
 _TERMINAL_OF_KIND = {
@@ -165,15 +213,40 @@ _TERMINAL_OF_KIND = {
 }  # fmt: skip
 
 
-def _terminal(token: scanner.Token, parser: InteractiveParser) -> Token:
-    """Convert a token to the terminal that the state of the parser expects."""
+def _terminal(token: scanner.Token, row: Collection[str]) -> str:
+    """The terminal that a token is in a state of the parser, which has a row of the table."""
     if token.kind == "word":
-        choices = parser.choices()  # type: ignore[no-untyped-call]
         word = token.text.upper()
         candidates = (_symbols().get(word), WORD_CLASSES.get(word))
-        kind = next((terminal for terminal in candidates if terminal in choices), None) or "NAME"
+        kind = next((terminal for terminal in candidates if terminal in row), None) or "NAME"
     elif token.kind == "symbol":
         kind = _symbols()[token.text]
     else:
         kind = _TERMINAL_OF_KIND[token.kind]
-    return Token(kind, token.value, start_pos=token.start, end_pos=token.end)
+    return kind
+
+
+def _expected(accepted: Sequence[scanner.Token], start: str) -> set[str]:
+    """The terminals that can follow the accepted tokens.
+
+    The parser itself cannot be asked after an error, because it may have reduced before. These steps are the same
+    without values.
+    """
+    table = _lark().parser.parser._parse_table
+    end, stack = table.end_states[start], [table.start_states[start]]
+    for token in accepted:
+        _step(table.states, stack, _terminal(token, table.states[stack[-1]]), end)
+    row = table.states[stack[-1]]
+    return {name for name in row if name.isupper() and _step(table.states, list(stack), name, end)}
+
+
+def _step(states: Mapping[int, _Row], stack: list[int], terminal: str, end: int) -> bool:
+    """Take a terminal: reduce, and shift it. Returns whether the parser accepts it."""
+    while stack[-1] != end and (step := states[stack[-1]].get(terminal)) is not None:
+        action, target = step
+        if action is Shift:
+            stack.append(target)
+            return True
+        del stack[len(stack) - len(target.expansion) :]
+        stack.append(states[stack[-1]][target.origin.name][1])
+    return stack[-1] == end

@@ -304,6 +304,7 @@ def _create_stream(node: nodes.CreateStream) -> str:
         *clause("WATERMARK", node.watermark, unparse),
         *clause("IDLE AFTER", node.idle_after, unparse),
         *clause("MAX AHEAD", node.max_ahead, unparse),
+        *clause("CLUSTERED BY", node.clustered, lambda names: f"({_names(names)})"),
         *([unparse(node.source)] if node.source else []),
         *map(unparse, node.joins),
         *clause("WHERE", node.where, unparse),

@@ -130,10 +130,11 @@ class Combinations:
         firsts, seconds = self._allowed(held, one, firsts), self._allowed(held, other, seconds)
         if not len(firsts) or not len(seconds):
             return
-        # In the order of time, predictions that match are near each other in memory.
-        firsts, seconds = (rows[np.argsort(held.code[rows])] for rows in (firsts, seconds))
         low, high, second_low, second_high = self._boxes(held, one, other, firsts, seconds)
         sizes = candidates.cell_sizes(low, high, second_low, second_high)
+        order, second_order = _by_cell(low, sizes), _by_cell(second_low, sizes)
+        firsts, low, high = firsts[order], low[order], high[order]
+        seconds, second_low, second_high = seconds[second_order], second_low[second_order], second_high[second_order]
         grid = candidates.Grid(second_low, second_high, sizes, *candidates.index_boxes(second_low, second_high, sizes))
         ranks = self._comparisons(held, one, other, firsts, seconds)
         parts = self._parts
@@ -251,10 +252,14 @@ class Combinations:
 
     def _joined(self, held: Predictions, is_new: Bools) -> Iterator[I64]:
         """Combinations of more than two operands: pairs of linked operands, joined operand by operand."""
-        rows = [np.flatnonzero(self._able(held, operand)) for operand in range(len(self._analysis.operands))]
-        for members in self._with_more(held, rows, [0], rows[0].reshape(-1, 1)):
-            members = members[is_new[members].any(axis=1)]
-            yield members[self._keys_agree(held, members)]
+        able = [self._able(held, operand) for operand in range(len(self._analysis.operands))]
+        for first_new in range(len(able)):
+            # Each combination is found once: from its first new prediction.
+            ages = [~is_new] * first_new + [is_new] + [np.ones(len(held), np.bool_)] * (len(able) - first_new - 1)
+            rows = [np.flatnonzero(own & age) for own, age in zip(able, ages, strict=True)]
+            if all(map(len, rows)):
+                for members in self._with_more(held, rows, [first_new], rows[first_new].reshape(-1, 1)):
+                    yield members[self._keys_agree(held, members)]
 
     def _with_more(self, held: Predictions, rows: list[I64], joined: list[int], members: I64) -> Iterator[I64]:
         """Combinations of the joined operands, extended by all others, in chunks: no level is in memory as a whole."""
@@ -282,6 +287,20 @@ _COMPARE = {
     candidates.LESS: np.less, candidates.AT_MOST: np.less_equal, candidates.MORE: np.greater,
     candidates.AT_LEAST: np.greater_equal, candidates.EQUAL: np.equal, candidates.UNEQUAL: np.not_equal,
 }  # fmt: skip
+
+
+def _by_cell(low: F64, sizes: F64) -> I64:
+    """The order of boxes by the cell of their lowest corner: boxes that intersect are near each other in memory.
+
+    Cells that are far from the first one, or infinite, are taken as one; only the order depends on that.
+    """
+    cells = np.floor(low / sizes)
+    code = np.zeros(len(low), np.int64)
+    for axis in cells.T:
+        finite = axis[np.isfinite(axis)]
+        first = finite.min() if len(finite) else 0.0
+        code = code << 20 | np.clip(axis - first, 0, (1 << 20) - 1).astype(np.int64)
+    return np.argsort(code, kind="stable")
 
 
 def _matrix(rows: list[I64], n: int) -> I64:

@@ -17,12 +17,14 @@ from anabranch.columns.times import TimeKind, encode_times
 from anabranch.monitor.analysis import MonitorAnalysis
 from anabranch.monitor.nearest_operator import NearestOperator
 from anabranch.monitor.operator import MonitorOperator
-from anabranch.monitor.placement import packets, parts_of_buckets, parts_of_keys
+from anabranch.monitor.placement import packets
 from anabranch.monitor.spec import MonitorSpec
 from anabranch.transport.finishing import Finishing, ResultColumn
+from anabranch.transport.frontier import Frontier
 from anabranch.transport.job import JobContext, QueryJob
 from anabranch.transport.layout import require_prediction
 from anabranch.transport.operator import Operator
+from anabranch.transport.parts import parts_of_buckets, parts_of_keys
 from anabranch.transport.per import KeyColumn, PerRule
 from anabranch.transport.routing import Packets, distinct_keys
 
@@ -92,10 +94,7 @@ class MonitorJob(QueryJob[MonitorSpec]):
         return Finishing(columns=tuple(ResultColumn(name, name) for name in names), per=self._per_rule())
 
     def _per_rule(self) -> PerRule | None:
-        """How answers become rows of several; None without PER.
-
-        An answer that is not validated ends at the watermark or after it, and is no longer than a prediction applies.
-        """
+        """How answers become rows of several; None without PER."""
         per = self.spec.analysis.query.per
         if per is None:
             return None
@@ -104,11 +103,18 @@ class MonitorJob(QueryJob[MonitorSpec]):
             for operand, stream in zip(self.spec.analysis.operands, self.spec.streams, strict=True)
             if self.layouts[stream].keys
         )
+        return PerRule.of(per, keys, ("valid_from", "valid_to"), self.frontier())
+
+    def frontier(self, query: int = 0) -> Frontier:
+        """An answer that is not validated ends at the watermark or after it.
+
+        It is no longer than a prediction applies. With WITHIN, a later prediction may be compared with earlier instants
+        of the first operand.
+        """
         clock = self.spec.time_kind
         kind = clock if clock is TimeKind.TIMESTAMP else TimeKind.DOUBLE
-        longest = max(require_prediction(layout).period for layout in self.layouts)
-        delay = longest + _MARGIN * max(1.0, longest)
-        return PerRule(per, keys, ("valid_from", "valid_to"), kind, clock, delay)
+        longest = max(require_prediction(layout).period for layout in self.layouts) + self.spec.analysis.window
+        return Frontier(kind, clock, longest + _MARGIN * max(1.0, longest))
 
 
 def make_job(analyses: Sequence[MonitorAnalysis], context: JobContext) -> MonitorJob:

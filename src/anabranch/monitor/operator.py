@@ -44,6 +44,9 @@ from anabranch.transport.watermark import Progress, Watermark
 #: must not make a difference.
 _MARGIN = 1e-9
 
+#: More than the error of a corner of a curved region, as a share of 1 and its instants.
+_OUTLINE_ERROR = 1e-5
+
 #: How to change a query that has too many answers.
 _REMEDY = "narrow the bounds in WHERE, or shorten WITHIN"
 
@@ -144,12 +147,12 @@ class MonitorOperator:
         ended: bool,
     ) -> list[pa.Table]:  # fmt: skip
         """Replace the predictions, of which the first `known` may be cut; `chunks` are combinations with new ones."""
-        answers, remaining, reported = self._cut(held, uncut, known, watermark_before)
+        answers, remaining, is_reported = self._cut(held, uncut, known, watermark_before)
         self._held = held
-        self._report(remaining, answers, ended, reported)
-        nothing = Regions.empty(len(self._spec.streams), self._spec.analysis.dims)
+        self._report(remaining, answers, ended, is_reported)
         for members in chunks:
-            self._report(self._evaluator.regions(held, members), answers, ended, nothing)
+            regions = self._evaluator.regions(held, members)
+            self._report(regions, answers, ended, np.zeros(len(regions), np.bool_))
         self._validate(watermark_before, ended, answers)
         return answers
 
@@ -166,30 +169,46 @@ class MonitorOperator:
 
     def _cut(
         self, held: Predictions, uncut: Predictions, known: int, watermark_before: int
-    ) -> tuple[list[pa.Table], Regions, Regions]:
+    ) -> tuple[list[pa.Table], Regions, Bools]:
         """Evaluate the pending combinations of shortened predictions again.
 
-        Returns the invalidated answers, the remaining regions of these combinations, and those of them that are as
-        they were reported.
+        Returns the invalidated answers, the remaining regions of these combinations, and which of them are as they
+        were reported.
         """
         affected = is_cut(held, uncut, known)[self._members].any(axis=1)
         if not affected.any():
-            nothing = Regions.empty(len(self._spec.streams), self._spec.analysis.dims)
-            return [], nothing, nothing
+            return [], Regions.empty(len(self._spec.streams), self._spec.analysis.dims), np.zeros(0, np.bool_)
         members = self._members[affected]
         self._members, self._due = self._members[~affected], self._due[~affected]
         earlier = self._evaluator.regions(uncut, members)
         earlier = earlier.take(~self._is_final(earlier, uncut, watermark_before))
-        exceeds = self._exceeds(earlier, held)
-        remaining = self._evaluator.regions(held, members)
-        remaining = remaining.take(~self._is_final(remaining, held, watermark_before))
-        return self._answers(earlier.take(exceeds), uncut, INVALIDATED), remaining, earlier.take(~exceeds)
+        exceeds, reaches_cut = self._exceeds(earlier, held, uncut)
+        # The regions of a combination are consecutive. If none of them reaches a cut, all are as before.
+        begins = earlier.begins_combination()
+        changes = np.logical_or.reduceat(reaches_cut, begins) if len(begins) else reaches_cut
+        is_changed = np.repeat(changes, np.diff(begins, append=len(earlier)))
+        again = self._evaluator.regions(held, earlier.members[begins[changes]])
+        again = again.take(~self._is_final(again, held, watermark_before))
+        unchanged = earlier.take(~is_changed)
+        is_reported = np.concatenate(
+            [np.ones(len(unchanged), np.bool_), again.equal_to_any(earlier.take(is_changed & ~exceeds))]
+        )
+        invalidated = self._answers(earlier.take(exceeds), uncut, INVALIDATED)
+        return invalidated, Regions.concat([unchanged, again]), is_reported
 
-    def _exceeds(self, regions: Regions, held: Predictions) -> Bools:
-        """Whether regions have instants at which one of their predictions does not apply."""
-        begins = self._limits(regions, held.begin, held, np.max)
-        ends_at = self._limits(regions, held.end, held, np.min)
-        return np.any((regions.end() > ends_at) | (regions.begin() < begins), axis=1)
+    def _exceeds(self, regions: Regions, held: Predictions, uncut: Predictions) -> tuple[Bools, Bools]:
+        """Whether regions have instants at which one of their predictions does not apply any more.
+
+        And whether they may reach the end, or the begin, of a prediction that was cut there.
+        """
+        earlier = slice(len(uncut))  # after them, `held` has the new versions of a buffer
+        begin = np.where(held.begin[earlier] > uncut.begin, held.begin[earlier], -np.inf)
+        end = np.where(held.end[earlier] < uncut.end, held.end[earlier], np.inf)
+        begins, ends_at = self._limits(regions, begin, held, np.max), self._limits(regions, end, held, np.min)
+        first, last = regions.begin(), regions.end()
+        exceeds = np.any((last > ends_at) | (first < begins), axis=1)
+        near = _OUTLINE_ERROR * (1.0 + np.maximum(np.abs(first), np.abs(last)))
+        return exceeds, np.any((last >= ends_at - near) | (first <= begins + near), axis=1)
 
     def _limits(self, regions: Regions, limit: F64, held: Predictions, reduce: Callable[..., F64]) -> F64:
         """(n, dims) the begins or ends of the predictions of regions, relative to the first prediction.
@@ -200,26 +219,20 @@ class MonitorOperator:
         limits = shift + limit[regions.members]
         return limits if regions.sample.shape[1] > 1 else reduce(limits, axis=1, keepdims=True)
 
-    def _report(self, regions: Regions, answers: list[pa.Table], ended: bool, reported: Regions) -> None:
-        """Add the answers of regions that are not `reported`, and remember the combinations with pending regions."""
+    def _report(self, regions: Regions, answers: list[pa.Table], ended: bool, is_reported: Bools) -> None:
+        """Add the answers of regions that were not reported, and remember the combinations with pending regions."""
         final = np.ones(len(regions), np.bool_) if ended else self._is_final(regions, self._held, self._watermark.at)
         answers += self._answers(regions.take(final), self._held, VALIDATED)
-        pending = regions.take(~final)
-        if not len(pending):
-            return
-        answers += self._answers(pending.take(~pending.equal_to_any(reported)), self._held, TENTATIVE)
-        self._remember(pending)
+        answers += self._answers(regions.take(~final & ~is_reported), self._held, TENTATIVE)
+        self._remember(regions.take(~final))
 
     def _remember(self, pending: Regions) -> None:
         """Add the combinations of regions to the pending ones, each once, with the end of its first region."""
         if not len(pending):
             return
-        # The regions of a combination are consecutive.
-        begins = np.ones(len(pending), np.bool_)
-        begins[1:] = np.any(pending.members[1:] != pending.members[:-1], axis=1)
+        begins = pending.begins_combination()
         self._members = np.concatenate([self._members, pending.members[begins]])
-        due = np.minimum.reduceat(pending.interval[:, 1], np.flatnonzero(begins))
-        self._due = np.concatenate([self._due, due])
+        self._due = np.concatenate([self._due, np.minimum.reduceat(pending.interval[:, 1], begins)])
 
     # ------------------------------------------------------------ validation
 

@@ -10,23 +10,12 @@ With NEAREST, a bucket has one part, and all predictions: it answers for the key
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from anabranch.arrays import I32, I64, Bools
-from anabranch.columns.hashing import hash_tuples
 from anabranch.transport.state import write_tables
-
-
-def parts_of_buckets(n_buckets: int, operands: int) -> list[tuple[int, ...]]:
-    """For each bucket that is used, its parts in ascending order."""
-    n_parts = 1
-    while len(list(combinations_with_replacement(range(n_parts + 1), operands))) <= n_buckets:
-        n_parts += 1
-    return list(combinations_with_replacement(range(n_parts), operands))
 
 
 def counts_rows(parts: tuple[int, ...], is_broadcast: bool) -> bool:
@@ -35,11 +24,6 @@ def counts_rows(parts: tuple[int, ...], is_broadcast: bool) -> bool:
     If rows go to all buckets, the first one counts them.
     """
     return parts == (0,) if is_broadcast else len(set(parts)) == 1
-
-
-def parts_of_keys(columns: list[pa.Array], n_keys: int, n_parts: int) -> I64:
-    """The part of each key, by a hash of some of its columns."""
-    return (hash_tuples(columns, n_keys) % np.uint64(n_parts)).astype(np.int64)
 
 
 def is_answered_here(key_parts: I32, parts: tuple[int, ...]) -> Bools:

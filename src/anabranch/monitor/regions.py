@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import reduce
 
 import numpy as np
 import shapely
@@ -81,6 +82,12 @@ class Regions:
             np.concatenate([[0], np.cumsum(counts[chosen])]),
         )  # fmt: skip
 
+    def begins_combination(self) -> I64:
+        """The first region of each combination; the regions of a combination are consecutive."""
+        begins = np.ones(len(self), np.bool_)
+        begins[1:] = np.any(self.members[1:] != self.members[:-1], axis=1)
+        return np.flatnonzero(begins)
+
     def end(self) -> F64:
         """(n, dims) where each region ends along each axis."""
         return np.maximum.reduceat(self.corners, self.starts[:-1], axis=0)
@@ -91,14 +98,18 @@ class Regions:
 
     def equal_to_any(self, others: Regions) -> Bools:
         """Which of the regions are also among the others, up to rounding errors."""
-        if not len(self) or not len(others):
-            return np.zeros(len(self), np.bool_)
+        equal = np.zeros(len(self), np.bool_)
+        may_be_equal = np.isin(self.members[:, 0], others.members[:, 0])
+        if not may_be_equal.all():
+            equal[may_be_equal] = self.take(may_be_equal).equal_to_any(others)
+            return equal
+        if not len(self):
+            return equal
         _, combination = np.unique(np.concatenate([self.members, others.members]), axis=0, return_inverse=True)
         own, their = combination[: len(self)], combination[len(self) :]
         order = np.argsort(their, kind="stable")
         first, last = (np.searchsorted(their[order], own, side=side) for side in ("left", "right"))
         extents, other_extents = self._extents(), others._extents()
-        equal = np.zeros(len(self), np.bool_)
         for offset in range(int((last - first).max())):
             rows = np.flatnonzero(first + offset < last)
             candidates = other_extents[order[first[rows] + offset]]
@@ -111,7 +122,7 @@ class Regions:
         first, *others = np.eye(self.corners.shape[1])
         directions = [first, *others, *(first + other for other in others), *(first - other for other in others)]
         along = self.corners @ np.array(directions).T
-        ends = (reduce.reduceat(along, self.starts[:-1], axis=0) for reduce in (np.minimum, np.maximum))
+        ends = (least.reduceat(along, self.starts[:-1], axis=0) for least in (np.minimum, np.maximum))
         return np.concatenate([self.interval, *ends], axis=1)
 
 
@@ -130,6 +141,7 @@ class Evaluator:
     ) -> None:  # fmt: skip
         self._analysis = analysis
         self._kind = layouts[0].time_kind
+        self._streams = streams
         self._periods = periods_of(layouts)
         self._columns, self._sums = columns, sums
         owners = [require_prediction(layouts[streams[operand]]) for operand, _ in analysis.values]
@@ -144,9 +156,11 @@ class Evaluator:
         held = held.with_sums(self._sums)
         arrays = self._arrays(held)
         times = exact_times(held.code, self._kind)
+        common = self._common_tables(held)
         for at in range(0, len(members), _CHUNK):
             chunk = members[at : at + _CHUNK]
-            for tables, chosen in self._by_tables(held, chunk):
+            every = np.arange(len(chunk))
+            for tables, chosen in [(common, every)] if common is not None else self._by_tables(held, chunk):
                 # Each combination takes room for all regions that it may have.
                 most_choices = max((own.most_choices for own in tables), default=1)
                 for own in np.array_split(chosen, -(-len(chosen) * most_choices // _CHUNK) or 1):
@@ -166,10 +180,10 @@ class Evaluator:
 
         Differences of integer times are exact, however large the times are; a double may be a rounded decimal.
         """
-        shifts = np.zeros((len(members), members.shape[1] + 1))
-        shifts[:, :-1] = (times[members] - times[members[:, :1]]) * unit_of(self._kind)
+        shifts, own = np.zeros((len(members), members.shape[1] + 1)), times[members]
+        shifts[:, :-1] = (own - own[:, :1]) * unit_of(self._kind)
         if self._kind is TimeKind.DOUBLE:
-            shifts[:, -1] = 2 * np.finfo(np.float64).eps * np.abs(times[members]).max(axis=1)
+            shifts[:, -1] = 2 * np.finfo(np.float64).eps * reduce(np.maximum, np.abs(own).T)
         return shifts
 
     def _bends(self, held: Predictions, members: I64) -> Bools:
@@ -180,8 +194,19 @@ class Evaluator:
                 bends |= held.accelerations[members[:, operand], column] != 0.0
         return bends
 
+    def _common_tables(self, held: Predictions) -> list[Tables] | None:
+        """The tables of all combinations, if each value has an error in all predictions or in none; else None."""
+        uncertain = []
+        for (operand, _), column in zip(self._analysis.values, self._columns, strict=True):
+            is_own = held.stream == self._streams[operand]
+            has_error = held.errors[is_own, column] > 0 if column != INSTANT else np.zeros(1, np.bool_)
+            if self._analysis.row_tests or has_error.any() != has_error.all():
+                return None
+            uncertain.append(bool(has_error.any()))
+        return self._tables_for(tuple(uncertain), ())
+
     def _by_tables(self, held: Predictions, members: I64) -> Iterator[tuple[list[Tables], I64]]:
-        """The combinations, grouped by the tables that they need; in most queries there is one group.
+        """The combinations, grouped by the tables that they need.
 
         The tables depend on which values have an error, and on the conditions on rows that OR joins with constraints.
         """
@@ -192,8 +217,7 @@ class Evaluator:
         ]
         truths += self.row_tests(held, members) if self._analysis.row_tests else []
         by_combination = np.column_stack(truths)
-        first = by_combination[:1]
-        for case in first if (by_combination == first).all() else np.unique(by_combination, axis=0):
+        for case in np.unique(by_combination, axis=0):
             one_truth = case.tolist()
             tables = self._tables_for(tuple(one_truth[: len(values)]), tuple(one_truth[len(values) :]))
             yield tables, np.flatnonzero((by_combination == case).all(axis=1))

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from anabranch.arrays import F64, I32, I64
+from anabranch.arrays import F64, I32, I64, Bools
 from anabranch.columns.times import decode_times
+from anabranch.pattern import kernel
 from anabranch.pattern.automaton import Automaton
 from anabranch.pattern.groups import Groups
-from anabranch.pattern.intake import Received
 from anabranch.pattern.operator import PatternOperator, regular_machine
 from anabranch.pattern.spec import GroupSpec
 from anabranch.transport.operator import Outcome
@@ -33,53 +33,26 @@ class BoundedSpec(GroupSpec):
     """A PATTERN query over an archive whose probabilities can only be bounded: a bucket has complete groups."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Bounds on the probabilities of outcomes, of which exactly one happens."""
+def products_of(result: I32, n: int) -> kernel.Products:
+    """The pairs of outcomes of each result, by rows and by columns of the table of results.
 
-    low: F64
-    high: F64
-
-    @classmethod
-    def exact(cls, p: F64) -> Bounds:
-        """Outcomes with known probabilities."""
-        return cls(p, p)
-
-    def of_sets(self, members: F64) -> Bounds:
-        """Bounds on the probabilities of sets of outcomes; `members` is (sets, outcomes), 1 for a member."""
-        others = 1.0 - members
-        low = np.maximum(members @ self.low, 1.0 - others @ self.high)
-        high = np.minimum(members @ self.high, 1.0 - others @ self.low)
-        return Bounds(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
-
-    def combined(self, other: Bounds, result: I32 | I64, n: int) -> Bounds:
-        """Bounds on the results of two outcomes, whatever their dependence is.
-
-        Parameters
-        ----------
-        result : (outcomes, outcomes of the other): the number of the result
-        n : how many results there are
-        """
-        parts = [_both(self, other, result == number) for number in range(n)]
-        low, high = (np.array(ends) for ends in zip(*parts, strict=True))
-        # The results are disjoint, and one of them happens.
-        return Bounds(np.maximum(low, 1.0 - (high.sum() - high)), np.minimum(high, 1.0 - (low.sum() - low)))
+    Outcomes with the same row are one outcome: their row is a product of two sets.
+    """
+    parts = []
+    for number in range(n):
+        pairs = result == number
+        parts += [(*sides, number, 0) for sides in _products(pairs)]
+        parts += [(*sides[::-1], number, 1) for sides in _products(pairs.T)]
+    first, second, results, ways = zip(*parts, strict=True)
+    return kernel.Products(np.stack(first), np.stack(second), np.array(results, np.int32), np.array(ways, np.int32))
 
 
-def _both(one: Bounds, other: Bounds, pairs: np.ndarray) -> tuple[float, float]:
-    """Bounds on the probability of a set of pairs of outcomes: those by rows and those by columns both hold."""
-    sides = [_by_rows(one, other, pairs), _by_rows(other, one, pairs.T)]
-    return max(low for low, _ in sides), min(1.0, *(high for _, high in sides))
-
-
-def _by_rows(one: Bounds, other: Bounds, pairs: np.ndarray) -> tuple[float, float]:
-    """The sum over the distinct rows of the set: outcomes with the same row are one outcome."""
-    columns, row = np.unique(pairs, axis=0, return_inverse=True)
-    members = (row.reshape(-1) == np.arange(len(columns))[:, None]).astype(np.float64)
-    first, second = one.of_sets(members), other.of_sets(columns.astype(np.float64))
-    low = np.maximum(0.0, first.low + second.low - 1.0)
-    high = np.minimum(first.high, second.high)
-    return float(low.sum()), float(high.sum())
+def _products(pairs: Bools) -> Iterator[tuple[Bools, Bools]]:
+    """A set of pairs as products: for each distinct row, the outcomes that have it, and its members."""
+    rows, row = np.unique(pairs, axis=0, return_inverse=True)
+    for number, members in enumerate(rows):
+        if members.any():
+            yield row.reshape(-1) == number, members
 
 
 class BoundedOperator(PatternOperator):
@@ -95,55 +68,27 @@ class BoundedOperator(PatternOperator):
         """Take all packets and return all answers."""
         received = self._intake.receive(packets, watermark, ended)
         letter = self._letters(received.rows)
-        answers = [
-            (chain, t, low, high)
-            for chain in range(self._intake.n_chains)
-            for t, low, high in self._chain(received, letter, chain)
-            if high > 0.0
-        ]
-        return Outcome(self._table(answers), received.rejected, received.counts)
+        automaton = self._automaton
+        n_states, n_letters = automaton.delta.shape
+        answers = kernel.step_bounded(
+            received.used, received.starts, received.rows.t, received.key, received.rows.p, letter,
+            products_of(automaton.delta, n_states), products_of(automaton.accept.astype(np.int32), 2),
+            products_of(automaton.union, n_letters), n_states,
+        )  # fmt: skip
+        return Outcome(self._table(*answers), received.rejected, received.counts)
 
-    def _chain(self, received: Received, letter: I32, chain: int) -> Iterator[tuple[int, float, float]]:
-        """The bounds of a chain at each of its instants."""
-        rows = received.used[received.starts[chain] : received.starts[chain + 1]]
-        states = Bounds.exact(np.eye(1, len(self._automaton.states))[0])
-        for at in _runs(received.rows.t[rows]):
-            events = self._events(received, letter, rows[at])
-            true = states.combined(events, self._automaton.accept.astype(np.int32), 2)
-            yield int(received.rows.t[rows[at.start]]), float(true.low[1]), float(true.high[1])
-            states = states.combined(events, self._automaton.delta, len(self._automaton.states))
-
-    def _events(self, received: Received, letter: I32, rows: I64) -> Bounds:
-        """Bounds on the letters of an instant: the union of the letters of all keys."""
-        n_letters = len(self._automaton.letters)
-        events: Bounds | None = None
-        for key in _runs(received.key[rows]):
-            p = np.bincount(letter[rows[key]], received.rows.p[rows[key]], n_letters).astype(np.float64)
-            p[0] = max(0.0, 1.0 - p[1:].sum())  # The rows leave over that nothing happened.
-            own = Bounds.exact(p)
-            events = own if events is None else events.combined(own, self._automaton.union, n_letters)
-        return Bounds.exact(np.eye(1, n_letters)[0]) if events is None else events
-
-    def _table(self, answers: Sequence[tuple[int, int, float, float]]) -> pa.Table:
+    def _table(self, chain: I32, t: I64, low: F64, high: F64) -> pa.Table:
         """Answers in the schema of the specification: a group is true if one of its chains is."""
         spec, groups = self._spec, Groups(self._spec, self._intake)
-        chain, t = (np.array([answer[part] for answer in answers], np.int64) for part in (0, 1))
-        low, high = (np.array([answer[part] for answer in answers], np.float64) for part in (2, 3))
-        keys = np.stack([groups.of_chains()[chain], t])
-        (group, t), number = np.unique(keys, axis=1, return_inverse=True)
-        least, most = np.zeros(len(group)), np.zeros(len(group))
-        np.maximum.at(least, number.reshape(-1), low)
-        np.add.at(most, number.reshape(-1), high)
+        group = groups.of_chains()[chain]
+        order = np.lexsort((t, group))
+        group, t = group[order], t[order]
+        starts = np.flatnonzero(np.diff(group, prepend=-1).astype(bool) | np.diff(t, prepend=t[:1]).astype(bool))
+        group, t = group[starts], t[starts]
+        least, most = np.maximum.reduceat(low[order], starts), np.add.reduceat(high[order], starts)
         kept = least >= spec.analysis.query.least_probability
         least, most = least[kept], np.minimum(most[kept], 1.0)
         method = np.where(most - least <= ROUNDING, "exact", BOUNDS)
         columns = [decode_times(t[kept], spec.time_kind), *groups.columns_of(groups.first_chains()[group[kept]])]
         columns += [pa.array(numbers) for numbers in (least, least, most)]
         return pa.table([*columns, pa.array(method.tolist(), pa.string())], schema=spec.answer_schema)
-
-
-def _runs(values: I64 | I32) -> Iterator[slice]:
-    """The parts of a sorted array with equal values."""
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, np.int64)
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(values)], strict=True):
-        yield slice(start, end)

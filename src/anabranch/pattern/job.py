@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from anabranch.pattern.last_values import LastValuesOperator
 from anabranch.pattern.operator import PatternOperator
 from anabranch.pattern.spec import GroupSpec, PatternSpec
 from anabranch.transport.finishing import AnyOf, Finishing, ResultColumn, SumOf
+from anabranch.transport.frontier import Frontier
 from anabranch.transport.job import JobContext, QueryJob
 from anabranch.transport.operator import Operator
 from anabranch.transport.per import KeyColumn, PerRule
@@ -42,6 +43,13 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
         columns, positions = list(keys.values()), self.spec.analysis.chain_positions[stream]
         types = self.spec.chain_types
         return [columns[positions[index]].cast(types[index]) for index in self.spec.routed_by]
+
+    def together(self, stream: int) -> tuple[str, ...]:
+        """The key columns that are the chain; none if every bucket needs the instants of all rows."""
+        if self.spec.needs_instants:
+            return ()
+        positions = self.spec.analysis.chain_positions[stream]
+        return tuple(self.layouts[stream].keys[positions[index]].lower() for index in self.spec.routed_by)
 
     def needed(self, stream: int) -> Typed | None:
         """The condition on a key whose rows are read."""
@@ -121,7 +129,14 @@ class PatternJob(QueryJob[PatternSpec], KeyPlacement):
         if not isinstance(per, PerKeys):
             return None
         keys = tuple(KeyColumn(name, ()) for name, _ in spec.analysis.group_by)
-        return PerRule(per, keys, ("t", "t"), spec.time_kind, spec.time_kind)
+        return PerRule.of(per, keys, ("t", "t"), self.frontier())
+
+    def frontier(self, query: int = 0) -> Frontier:
+        """The rows of inferred streams are made when their steps, and those of LAG, are complete."""
+        derivations = (layout.derivation for layout in self.layouts)
+        # One step more: a watermark may be inside a step, and another stream may have longer steps.
+        waits = [(each.lag + 2) * each.step for each in derivations if each is not None]
+        return replace(super().frontier(query), delay=max(waits, default=0.0))
 
 
 def make_job(analyses: Sequence[PatternAnalysis], context: JobContext) -> PatternJob:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -99,4 +100,13 @@ def _layout(stream: Stream, read: Stream, folder: str) -> Sequence[Layout]:
     unknown[read.time.name.lower()] = Type.DOUBLE
     given = read.with_types(unknown)
     typed = given if read is stream else with_types_of(stream, given)
-    return layouts_of([typed], [given], [folder]) if isinstance(typed, Stream) else ()
+    return layouts_of([_without_condition(typed)], [given], [folder]) if isinstance(typed, Stream) else ()
+
+
+def _without_condition(stream: Stream) -> Stream:
+    """The stream without its WHILE, which names no file, and which assumed types may contradict."""
+    source = stream.source
+    if not isinstance(source, nodes.SegmentedSource):
+        return stream
+    always = replace(source, condition=nodes.Literal(True, span=source.condition.span))
+    return replace(stream, declaration=replace(stream.declaration, source=always))

@@ -46,7 +46,7 @@ def identity_of(group: Sequence[Prepared], layouts: Sequence[Layout]) -> Documen
         **({"operands": operands} if operands else {}),
         "streams": [
             {
-                "declaration": unparse(replace(stream.declaration, source=None, or_replace=False)),
+                "declaration": unparse(replace(stream.declaration, source=None, or_replace=False, clustered=())),
                 "layout": _layout(layout),
             }
             for stream, layout in zip(streams_of(group), layouts, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from anabranch.binding.answer_streams import read_by
+from anabranch.binding.answer_streams import answers_read, read_by
 from anabranch.binding.binder import bind, bind_workbook
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.message_columns import schema_path
@@ -123,6 +123,24 @@ class Planner:
             if query.name.lower() not in found:
                 found[query.name.lower()] = query
                 waiting += read_by(query, self.catalog)
+        return list(found.values())
+
+    def answers_read(self, query: Query) -> list[tuple[str, Stream, Query]]:
+        """The streams of answers that a run of a query reads, for which streams, and the queries that give them."""
+        return list(answers_read(self.prepare(query).bound, self.catalog))
+
+    def chain(self, queries: Iterable[Query]) -> list[Query]:
+        """The queries that run if these are run, besides them: each after those whose answers it reads."""
+        found: dict[str, Query] = {}
+
+        def visit(query: Query) -> None:
+            for _, _, read in self.answers_read(query):
+                if read.name.lower() not in found:
+                    visit(read)
+                    found[read.name.lower()] = read
+
+        for query in queries:
+            visit(query)
         return list(found.values())
 
     def objections(self, queries: Iterable[Query]) -> list[Finding]:

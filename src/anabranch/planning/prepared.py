@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from anabranch.binding.answer_streams import answers_read, relay_objection
+from anabranch.binding.binder import bind
 from anabranch.binding.bound import BoundQuery
 from anabranch.binding.derived_streams import projected_space
 from anabranch.binding.lineage import is_of_answers
@@ -14,6 +16,7 @@ from anabranch.binding.targets import described_target
 from anabranch.catalog import Catalog, Query, Relation, Stream
 from anabranch.errors import Finding, WorkbookError
 from anabranch.kinds import load_kind_module
+from anabranch.language.findings import listed
 from anabranch.language.nodes import DerivedSource, PredictedSource, QuerySource, Source
 from anabranch.language.unparse import unparse
 from anabranch.plan import Plan, Sampling, Step
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Why a query with ORDER BY ... LIMIT cannot stream.
 _NO_LIMIT = "ORDER BY ... LIMIT needs all answers, and a stream never has all; remove it, or use THRESHOLD"
+
+#: Why a PATTERN with bounds cannot stream.
+_NO_BOUNDS = "bounds of a PATTERN need all its rows; run it in batch, or declare the answers with MODEL CERTAIN"
 
 
 class Analysis(Protocol):
@@ -100,7 +106,7 @@ def prepare(query: Query, bound: BoundQuery, catalog: Catalog | None = None) -> 
 
 
 def _with_lineage(plan: Plan, bound: BoundQuery, catalog: Catalog | None) -> Plan:
-    """The plan of a query over answers: whether what it combines is independent, and why it cannot stream."""
+    """The plan of a query over answers: whether what it combines is independent, and how or why not it streams."""
     sources = [(stream, _rows_source(stream, catalog)) for stream in bound.streams]
     read = [(stream, source) for stream, source in sources if isinstance(source, QuerySource)]
     if not read:
@@ -111,9 +117,36 @@ def _with_lineage(plan: Plan, bound: BoundQuery, catalog: Catalog | None) -> Pla
         combined = "exact: no two events that an answer combines depend on the same rows"
     else:
         combined = "exact: every answer that is read counts as an event that happened"
-    answers = ", ".join(f"{stream.name} has answers of {source.name}" for stream, source in read)
-    refused = f"{answers}, and a query over answers runs in batch only; write the answers to a file, and stream that"
-    return replace(plan, steps=(*plan.steps, Step("lineage", combined)), streams=refused)
+    names = list(dict.fromkeys(source.name for _, source in read))
+    runs = f"{listed(names, 'and')} {'runs' if len(names) == 1 else 'run'} in the same application"
+    live = f"on a stream, {runs}; answers are passed on when they are final, with the watermark"
+    streams = (_why_not_live(bound, catalog) or "yes") if plan.streams == "yes" else plan.streams
+    return replace(plan, steps=(*plan.steps, Step("lineage", combined), Step("chain", live)), streams=streams)
+
+
+def _why_not_live(bound: BoundQuery, catalog: Catalog | None) -> str | None:
+    """Why a query over answers cannot stream; None if it can, as far as the catalog has the queries that are read."""
+    if bound.kind == "PATTERN" and bound.bounded is not None:
+        return _NO_BOUNDS
+    if catalog is None:
+        return None
+    for _, stream, query in answers_read(bound, catalog):
+        read = bind(query, catalog)
+        reason = relay_objection(stream, query, read)
+        if reason is None:
+            streams = _streams_of(query, read, catalog)
+            reason = None if streams == "yes" else f"{query.name} cannot stream: {streams}"
+        if reason is not None:
+            return f"{stream.name} has answers of {query.name}, and {reason}"
+    return None
+
+
+def _streams_of(query: Query, bound: BoundQuery, catalog: Catalog) -> str:
+    """Whether a query that is read can stream; its own errors are reported for itself."""
+    try:
+        return prepare(query, bound, catalog).plan.streams
+    except WorkbookError:
+        return "yes"
 
 
 def _rows_source(stream: Stream, catalog: Catalog | None) -> Source | None:

@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from anabranch.arrays import I64, Bools
 from anabranch.columns.dictionary import flat
-from anabranch.columns.times import TimeKind
+from anabranch.columns.times import TimeKind, decode_times
 from anabranch.relate.attributes import SegmentConditions, Segments
 from anabranch.relate.pairing import Side, pairs_of, side_of
 from anabranch.relate.pairs import Decided, relate
+from anabranch.relate.placement import Parts
 from anabranch.relate.spec import RelateSpec
 from anabranch.relate.windows import Windows
 from anabranch.transport.limits import AnswerLimit, last_one
@@ -24,9 +25,22 @@ _REMEDY = "compare keys in WHERE, or set a THRESHOLD"
 
 def decide(spec: RelateSpec, members: pa.Table) -> pa.Table:
     """The answers about the pairs of a block, from its members."""
-    (first, firsts), (second, seconds) = (side_of(spec, number, members) for number in (0, 1))
+    return decide_pairs(spec, *(members.filter(pc.equal(members["side"], number)) for number in (0, 1)))
+
+
+def decide_pairs(spec: RelateSpec, firsts: pa.Table, seconds: pa.Table, parts: Parts | None = None) -> pa.Table:
+    """The answers about the pairs of entities of the first operand with those of the second.
+
+    With the parts of a bucket, these are the pairs of entities of one part with those of the other.
+    """
+    if not firsts.num_rows or not seconds.num_rows:
+        return spec.result_schema.empty_table()
+    firsts, seconds = firsts.combine_chunks(), seconds.combine_chunks()
+    first, second = side_of(spec, 0, firsts), side_of(spec, 1, seconds)
+    if not first.changed.any() and not second.changed.any():
+        return spec.result_schema.empty_table()
     deciding = _Deciding(spec, (first, second), (firsts, seconds))
-    chunks = pairs_of(spec.analysis, first, second, spec.relations)
+    chunks = pairs_of(spec.analysis, first, second, spec.relations, parts)
     answers = [deciding.answers(pairs) for pairs in chunks]
     return pa.concat_tables([spec.result_schema.empty_table(), *answers])
 
@@ -93,23 +107,22 @@ class _Deciding:
             self._compare_with_previous(pairs, decided, final, reported)
         self._limit.add(int(reported.sum()), lambda: self._described(pairs[reported][-1]))
         schema = self._spec.result_schema
-        columns = [
-            pa.StructArray.from_arrays(
-                [
-                    # The keys come from Spark, whose settings decide between string and large_string.
-                    key.take(pa.array(pairs[reported, number])).cast(field.type)
-                    for key, field in zip(side.keys.values(), schema.field(number).type, strict=True)
-                ],
-                fields=list(schema.field(number).type),
-            )
-            for number, side in enumerate(self._sides)
-        ]
+        columns = [self._operand(number, pairs[reported, number], list(schema.field(number).type)) for number in (0, 1)]
         columns.append(pa.array(probability[reported]))
         columns += [pa.array(decided.complement[reported])] if query.complement else []
         if query.count:
             columns += [pa.array(column).filter(reported) for column in (decided.expected, decided.distributions)]
         columns += [pc.if_else(pa.array(final[reported]), "final", "provisional")] if live else []
         return pa.table(columns, schema=schema)
+
+    def _operand(self, number: int, entities: I64, fields: list[pa.Field]) -> pa.Array:
+        """Entities of one operand as structs: their keys, and their ends if a stream of answers needs them."""
+        columns = [key.take(pa.array(entities)) for key in self._sides[number].keys.values()]
+        if self._spec.has_ends:
+            columns.append(decode_times(self._current.windows[number].latest[entities], self._spec.time_kind))
+        # The keys come from Spark, whose settings decide between string and large_string.
+        typed = [column.cast(field.type) for column, field in zip(columns, fields, strict=True)]
+        return pa.StructArray.from_arrays(typed, fields=fields)
 
     def _described(self, pair: I64) -> str:
         """The keys of a pair, for a message."""

@@ -102,7 +102,7 @@ def _routing(analysis: RelateAnalysis) -> str:
     )
     if pairs:
         return f"entities are routed by {pairs}; each is sent once"
-    return "WHERE equates no columns: entities go to a square of blocks, the first operand by row, the second by column"
+    return "WHERE equates no columns: entities go to several blocks (on a stream, buckets), so that any two share one"
 
 
 def _steps(analysis: RelateAnalysis) -> Iterator[Step]:

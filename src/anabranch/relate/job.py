@@ -1,4 +1,8 @@
-"""The job of a RELATE query: operators assemble entities, Spark pairs them in blocks, the kernel decides the pairs."""
+"""The job of a RELATE query: operators assemble entities, and decide the pairs of those that share a bucket.
+
+Entities share a bucket with all their possible partners if WHERE equates columns of both. Otherwise, those of live
+inputs are sent to several buckets, so that every two share one; Spark brings those of an archive together in blocks.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,14 @@ from anabranch.binding.typed import Typed
 from anabranch.language.types import Type
 from anabranch.relate.analysis import RelateAnalysis
 from anabranch.relate.deciding import decide
-from anabranch.relate.operator import RelateOperator
+from anabranch.relate.operator import PairOperator, RelateOperator
 from anabranch.relate.pairing import as_doubles
+from anabranch.relate.placement import parts_for, to_buckets
 from anabranch.relate.spec import RelateSpec
 from anabranch.transport.finishing import BlockSide, Finishing, Pairing, ResultColumn
 from anabranch.transport.job import JobContext, QueryJob
 from anabranch.transport.operator import Operator
-from anabranch.transport.routing import KeyPlacement
+from anabranch.transport.routing import KeyPlacement, Packets
 
 
 @dataclass(frozen=True)
@@ -32,32 +37,47 @@ class RelateJob(QueryJob[RelateSpec], KeyPlacement):
         return self.spec.analysis.needed(self.layouts[stream].name)
 
     def routing_columns(self, stream: int, keys: Mapping[str, pa.Array]) -> list[pa.Array]:
-        """The key columns that assign entities to buckets.
+        """The key columns that assign entities to buckets: those that are equal for every pair, or else all of them."""
+        if not self.spec.routed_by:
+            return list(keys.values())
+        side = self.spec.streams.index(stream)
+        columns = [(keys[pair[side].name], _compares_doubles(pair)) for pair in self.spec.routed_by]
+        return [as_doubles(column) if is_double else column for column, is_double in columns]
 
-        On live inputs, an entity and all its possible partners share a bucket, because how long it is kept depends on
-        them.
+    def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
+        """The packets of valid rows, and the number of rows that are not sent because no answer can use them.
+
+        How long an entity of a live input is kept depends on its possible partners, so they must share its buckets.
         """
-        return self._equated(stream, keys) if self.spec.live else list(keys.values())
+        if not self.spec.has_parts:
+            return super().pack(stream, rows, n_buckets)
+        buckets = parts_for(n_buckets)
+        by_part, ignored = super().pack(stream, rows, buckets[0].of)
+        return to_buckets(by_part, buckets), ignored
 
-    def _equated(self, stream: int, columns: Mapping[str, pa.Array]) -> list[pa.Array]:
-        """The key columns of a stream that WHERE equates with those of every partner."""
-        equated = []
-        sides = [side for side, number in enumerate(self.spec.streams) if number == stream]
-        for pair in self.spec.analysis.equalities:
-            # With a.x = b.y within one stream, an entity has different partners as `a` and as `b`.
-            if len({pair[side].name for side in sides}) == 1:
-                column = columns[pair[sides[0]].name]
-                equated.append(as_doubles(column) if _compares_doubles(pair) else column)
-        return equated
+    @property
+    def answer_schema(self) -> pa.Schema:
+        """The columns of the operators' answers: pairs, or entities."""
+        return self.spec.result_schema if self.spec.shares_buckets else self.spec.answer_schema
+
+    def together(self, stream: int) -> tuple[str, ...]:
+        """The columns that are equal in all entities of a pair, or else the key columns of an entity."""
+        if self.spec.live:
+            return ()
+        side = self.spec.streams.index(stream)
+        names = [pair[side].name for pair in self.spec.routed_by] or self.layouts[stream].keys
+        return tuple(name.lower() for name in names)
 
     def operator(self) -> Operator:
         """The operator of one bucket."""
-        return RelateOperator(self.spec)
+        return PairOperator(self.spec) if self.spec.shares_buckets else RelateOperator(self.spec)
 
     # ------------------------------------------------------------ pairs
 
     def rules(self, query: int) -> Finishing:
-        """Spark brings entities together in blocks; the kernel computes the probability of each pair."""
+        """Entities that do not share a bucket are brought together in blocks, where the pairs are decided."""
+        if self.spec.shares_buckets:
+            return Finishing(columns=self._columns_per_keys())
         first, second = (self._block_side(side, stream) for side, stream in enumerate(self.spec.streams))
         equal = bool(self.spec.analysis.equalities)
         pairing = Pairing((first, second), equal, partial(decide, self.spec), self.spec.result_schema)

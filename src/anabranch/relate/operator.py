@@ -1,23 +1,28 @@
-"""The operator of a RELATE query: it assembles entities and keeps them until no later entity can be their partner."""
+"""The operators of a RELATE query: they assemble entities and keep them until no later entity can be their partner."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from anabranch.errors import StateError
 from anabranch.relate.attributes import to_lists
+from anabranch.relate.deciding import decide_pairs
+from anabranch.relate.placement import PARTS, Parts, parts_in, table_of
 from anabranch.relate.spec import RelateSpec
 from anabranch.relate.store import EntityStore, Step
 from anabranch.transport.operator import Counts, Outcome
 from anabranch.transport.pages import PageStore
-from anabranch.transport.state import seal, unseal
+from anabranch.transport.state import read_tables, seal, unseal
 from anabranch.transport.watermark import Watermark
 
 
 class RelateOperator:
-    """The operator of one bucket of a RELATE query."""
+    """The operator of one bucket of a RELATE query. Its answers are entities, which are paired in blocks."""
 
     def __init__(self, spec: RelateSpec) -> None:
         self._spec = spec
@@ -32,11 +37,13 @@ class RelateOperator:
         ]
         self._watermark = Watermark(spec.layouts)
         if state is not None:
-            tables = unseal(state, spec.fingerprint)
-            self._watermark.at = tables["watermark"]["watermark"][0].as_py()
-            for number, store in enumerate(self._stores):
-                names = [name for name in tables if name.endswith(f" {number}")]
-                store.load({name.removesuffix(f" {number}"): tables[name] for name in names})
+            self._load(unseal(state, spec.fingerprint))
+
+    def _load(self, tables: Mapping[str, pa.Table]) -> None:
+        self._watermark.at = tables["watermark"]["watermark"][0].as_py()
+        for number, store in enumerate(self._stores):
+            names = [name for name in tables if name.endswith(f" {number}")]
+            store.load({name.removesuffix(f" {number}"): tables[name] for name in names})
 
     def use_pages(self, store: PageStore) -> None:
         """Keep the rows of events in a store, page by page as they arrive."""
@@ -45,10 +52,13 @@ class RelateOperator:
 
     def save(self) -> bytes:
         """The state as bytes, for `open`."""
+        return seal(self._tables(), self._spec.fingerprint)
+
+    def _tables(self) -> dict[str, pa.Table]:
         tables = {"watermark": pa.table({"watermark": [self._watermark.at]})}
         for number, store in enumerate(self._stores):
             tables |= {f"{name} {number}": table for name, table in store.save().items()}
-        return seal(tables, self._spec.fingerprint)
+        return tables
 
     def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
         """Take packets and return all entities that can be part of an answer."""
@@ -116,3 +126,44 @@ class RelateOperator:
                 unneeded = np.zeros(len(store.ended), np.bool_)
                 unneeded[ended] = step.current.select(ended).latest < earliest_event
                 store.forget(unneeded)
+
+
+class PairOperator(RelateOperator):
+    """The same if every two entities that can be a pair share a bucket: its answers are about the pairs.
+
+    An entity may be in several buckets (`placement.py`). Its rows are then counted, and quarantined, in one of them.
+    """
+
+    def open(self, state: bytes | None) -> None:
+        """Start empty (None), or resume from saved bytes."""
+        #: The parts of the bucket, if it has parts; None until the first row has arrived.
+        self._parts: Parts | None = None
+        super().open(state)
+
+    def _load(self, tables: Mapping[str, pa.Table]) -> None:
+        super()._load(tables)
+        if self._spec.has_parts and PARTS not in tables:
+            raise StateError("the saved state has all entities in one bucket; start with a new checkpoint folder")
+        if self._spec.has_parts:
+            self._parts = parts_in(tables)
+
+    def _tables(self) -> dict[str, pa.Table]:
+        return super()._tables() | ({PARTS: table_of(self._parts)} if self._spec.has_parts else {})
+
+    def step(self, packets: Sequence[tuple[int, bytes]], watermark: int, ended: bool) -> Outcome:
+        """Take packets and return the answers about all pairs of which an entity has changed."""
+        if self._spec.has_parts and packets:
+            self._parts = parts_in(read_tables(packets[0][1]))
+        outcome = super().step(packets, watermark, ended)
+        answers = self.decided(outcome.answers)
+        return replace(outcome, answers=answers) if self.counts_rows else Outcome(answers)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether this bucket counts the rows of its entities."""
+        return self._parts is None or self._parts.is_repeated
+
+    def decided(self, entities: pa.Table) -> pa.Table:
+        """The answers about the pairs of some entities that this bucket decides."""
+        first, second = (entities.filter(pc.equal(entities["stream"], stream)) for stream in self._spec.streams)
+        return decide_pairs(self._spec, first, second, self._parts)

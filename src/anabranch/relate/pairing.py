@@ -1,6 +1,7 @@
 """Candidate pairs of the entities of a block.
 
-Spark brings possible partners together in blocks (`Pairing`, `runtime/blocks.py`); this module forms the pairs.
+Possible partners share a bucket, which is a block then, or Spark brings them together in blocks (`Pairing`,
+`runtime/blocks.py`). This module forms the pairs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from anabranch.columns.dictionary import encode_tuples, flat
 from anabranch.language.types import Type
 from anabranch.relate import kernel
 from anabranch.relate.analysis import RelateAnalysis
+from anabranch.relate.placement import Parts
 from anabranch.relate.spec import RelateSpec
+from anabranch.transport.parts import parts_of_keys
 
 #: A worker processes about this many pairs at a time.
 PAIRS_AT_ONCE = 1_000_000
@@ -38,21 +41,23 @@ class Side:
         return len(self.changed)
 
 
-def side_of(spec: RelateSpec, number: int, members: pa.Table) -> tuple[Side, pa.Table]:
-    """The entities of operand 0 or 1 among the members of a block, and their rows."""
-    entities = members.filter(pc.equal(members["side"], number)).combine_chunks()
+def side_of(spec: RelateSpec, number: int, entities: pa.Table) -> Side:
+    """The entities of operand 0 or 1 of a block."""
     names = spec.key_names(spec.streams[number])
     keys = {name: flat(entities[column]) for name, column in names.items()}
     earliest, latest = (entities[name].to_numpy() for name in ("earliest", "latest"))
-    return Side(keys, earliest, latest, flat(entities["changed"]).to_numpy(zero_copy_only=False)), entities
+    return Side(keys, earliest, latest, flat(entities["changed"]).to_numpy(zero_copy_only=False))
 
 
-def pairs_of(analysis: RelateAnalysis, first: Side, second: Side, relations: Mapping[str, pa.Table]) -> Iterator[I64]:
+def pairs_of(
+    analysis: RelateAnalysis, first: Side, second: Side, relations: Mapping[str, pa.Table], parts: Parts | None = None
+) -> Iterator[I64]:
     """All pairs (n, 2) of a block that satisfy WHERE and can satisfy the query, in chunks.
 
-    Candidates are found by the equated columns and by time. The rest of WHERE is evaluated on the candidates only.
+    Candidates are found by the equated columns and by time. The rest of WHERE is evaluated on the candidates only. With
+    the parts of a bucket, a pair has an entity of each.
     """
-    codes = _codes(analysis, first, second)
+    codes = _codes(analysis, first, second, parts)
     order = np.lexsort((second.earliest, codes[1]))
     sorted_code, sorted_earliest = codes[1][order], second.earliest[order]
     begin, end = (np.searchsorted(sorted_code, codes[0], side=side) for side in ("left", "right"))
@@ -69,16 +74,22 @@ def pairs_of(analysis: RelateAnalysis, first: Side, second: Side, relations: Map
         yield pairs[chosen]
 
 
-def _codes(analysis: RelateAnalysis, first: Side, second: Side) -> tuple[I64, I64]:
-    """Codes of the equated columns: two entities have the same code if the equalities of WHERE hold."""
-    if not analysis.equalities:
-        return np.zeros(len(first), np.int64), np.zeros(len(second), np.int64)
+def _codes(analysis: RelateAnalysis, first: Side, second: Side, parts: Parts | None) -> tuple[I64, I64]:
+    """Codes of the equated columns: two entities have the same code if the equalities of WHERE hold.
+
+    Parts are one more such column: that of the first entity equals the one of the bucket that the second is not in.
+    """
     columns = []
+    if parts is not None and not parts.is_repeated:
+        own, partner = (parts_of_keys([*side.keys.values()], len(side), parts.of) for side in (first, second))
+        columns.append(pa.chunked_array([pa.array(own), pa.array(parts.one + parts.other - partner)]))
     for one, other in analysis.equalities:
         left, right = first.keys[one.name], second.keys[other.name]
         if Type.DOUBLE in (one.type, other.type):
             left, right = as_doubles(left), as_doubles(right)
         columns.append(pa.chunked_array([left, right.cast(left.type)]))
+    if not columns:
+        return np.zeros(len(first), np.int64), np.zeros(len(second), np.int64)
     codes = encode_tuples(columns, len(first) + len(second))[0].astype(np.int64)
     return codes[: len(first)], codes[len(first) :]
 

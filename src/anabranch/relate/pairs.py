@@ -301,4 +301,6 @@ def _check_size(longest_a: I64, longest_b: I64, classes: kernel.Classes, needed:
 
 
 def _widened(column: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
-    return column if column.ndim == 1 else np.pad(column, ((0, 0), (0, width - column.shape[1])))
+    if column.ndim == 1 or column.shape[1] == width:
+        return column
+    return np.pad(column, ((0, 0), (0, width - column.shape[1])))

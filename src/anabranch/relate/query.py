@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from anabranch.binding.answers import PROBABILITY, AnswerColumns, field_columns
+from anabranch.binding.answers import PROBABILITY, AnswerColumns, common_time, field_columns
 from anabranch.binding.bound import BoundOperand, BoundQuery, Wanted, streams_of, wanted_in
 from anabranch.binding.lineage import Origin, of_entity
 from anabranch.binding.typed import Typed
@@ -13,6 +13,10 @@ from anabranch.catalog import Column, Stream
 from anabranch.errors import Span
 from anabranch.language.nodes import NOWHERE
 from anabranch.language.types import Type
+
+#: The field of an operand with the time of its last event, in the answers that a stream of answers reads. If that
+#: event was lost, it is the latest instant at which it can have been.
+END = "end"
 
 #: The 13 simple relations: exactly one of them holds between two intervals.
 SIMPLE = (
@@ -75,10 +79,18 @@ class BoundRelate(BoundQuery):
 
     @property
     def answers(self) -> AnswerColumns:
-        """The columns of its answers, which have no time."""
+        """The columns of its answers; the time is the end of the first operand."""
         keys = tuple(column for operand in self.operands for column in field_columns(operand, operand.stream.keys))
+        end = Column(END, common_time(self.streams))
+        time, *ends = (column for operand in self.operands for column in field_columns(operand, [end]))
         added = (("complement", self.complement), ("expected", self.count))
-        return AnswerColumns(keys, None, (PROBABILITY, *(Column(name, Type.DOUBLE) for name, has in added if has)))
+        numbers = (PROBABILITY, *(Column(name, Type.DOUBLE) for name, has in added if has))
+        return AnswerColumns(keys, time, (*ends, *numbers)) if self.has_ends else AnswerColumns(keys, None, numbers)
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether its operands have ends; not if one has a key column of that name."""
+        return all(key.name.lower() != END for operand in self.operands for key in operand.stream.keys)
 
     @property
     def origins(self) -> tuple[Origin, ...]:

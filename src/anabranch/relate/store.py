@@ -28,6 +28,7 @@ from anabranch.transport.interval_columns import HORIZONS, ROLES
 from anabranch.transport.layout import Layout
 from anabranch.transport.log import RowLog
 from anabranch.transport.operator import Counts
+from anabranch.transport.packing import numbers_of_rows
 from anabranch.transport.pages import HASH, Pages, PageStore, PartOfStore
 from anabranch.transport.state import read_tables
 from anabranch.transport.watermark import Advance
@@ -164,7 +165,7 @@ class EntityStore:
 
     def _decode_run_rows(self, blob: bytes) -> RunRows:
         tables = read_tables(blob)
-        rows = {name: tables["rows"][name].to_numpy() for name in ("key", "t", "satisfies")}
+        rows = numbers_of_rows(tables["rows"])
         entity = self.keys.encode(tables["keys"])[rows["key"]].astype(np.int64)
         return RunRows(entity, rows["t"], rows["satisfies"])
 
@@ -176,7 +177,7 @@ class EntityStore:
 
     def _decode(self, blob: bytes) -> IntervalRows:
         tables = read_tables(blob)
-        columns = {name: tables["rows"][name].to_numpy() for name in tables["rows"].column_names}
+        columns = numbers_of_rows(tables["rows"])
         if self._attributes:
             used = self.values.encode(tables["values"].select(self._attributes))
             columns["attributes"] = used[columns["value"]].astype(np.int64)

@@ -1,5 +1,8 @@
 """Batch runs: rows are packed, packets shuffled, and the operator of each bucket is stepped once, past its last row.
 
+Nothing is shuffled where the rows of a task need no others: small inputs are one task, and the tasks of clustered
+files have all rows of their keys. Then one function reads, packs and processes rows, and packets never leave it.
+
 The result is a lazy DataFrame of answers. The operators' output also has *count rows*, with counts and quarantined
 rows. They are observed (`Run.counts`) or selected (`Run.quarantine`), and filtered out of the answers.
 """
@@ -9,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -28,12 +32,20 @@ from anabranch.transport.operator import COUNTED, Counts
 from anabranch.transport.state import read_tables, write_tables
 from anabranch.transport.watermark import Clock
 
-_COUNT_ROW = pa.schema([*((f"_{name}", pa.int64()) for name in COUNTED), ("_rejected", pa.binary())])
+#: What is counted of each input before the shuffle.
+_COUNTED_OF_INPUTS = ("read", "excluded", "quarantined")
+
+
+class Feed(Protocol):
+    """The source of one stream, before packing."""
+
+    def packets(self) -> DataFrame:
+        """The packed rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
-    """The source of one stream, before packing: a frame (of rows or of paths) and the stage that packs it."""
+class FrameFeed:
+    """A frame, of rows or of paths, and the stage that packs it."""
 
     frame: DataFrame
     stage: Stage
@@ -43,23 +55,38 @@ class Feed:
         return self.frame.mapInArrow(self.stage, PACKET_SCHEMA)
 
 
+@dataclass(frozen=True, slots=True)
+class TaskFeed:
+    """What the workers read, one table of rows for each task, and the stage that reads and packs it.
+
+    If the tasks are `clustered`, the rows of each need no others: a task has all rows of its keys.
+    """
+
+    spark: SparkSession
+    tasks: Sequence[pa.Table]
+    stage: Stage
+    clustered: bool = False
+
+    def packets(self) -> DataFrame:
+        """The packed rows."""
+        return self.spark.createDataFrame(pa.concat_tables(self.tasks)).mapInArrow(self.stage, PACKET_SCHEMA)
+
+
 class InputRows(NamedTuple):
     """What happened to the rows of one input before the shuffle.
 
-    Rows that are `ignored` are valid, but no answer can use them. Those that are `excluded` do not satisfy the WHERE of
-    their stream, or have no partner for its JOIN.
+    Rows that are `excluded` do not satisfy the WHERE of their stream, or have no partner for its JOIN.
     """
 
     stream: str
     read: int
-    ignored: int
     excluded: int
     quarantined: int
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A batch run: its answers, and what happened to its rows. `inputs_seen` has the stream of each input.
+    """A batch run: its answers, and what happened to its rows. `streams` has the stream of each input.
 
     `instants` are those of the streams, None if no query needs them.
     """
@@ -68,7 +95,7 @@ class Run:
     everything: DataFrame
     rows_seen: Observation
     answers_seen: Observation
-    inputs_seen: list[tuple[str, Observation]]
+    streams: list[str]
     instants: DataFrame | None = None
 
     def counts(self) -> Counts:
@@ -79,18 +106,17 @@ class Run:
             raise translate(error) from error
         if seen.get("read") is None:
             # The input is empty, or the action failed, or Connect had none yet. A run that failed fails again.
-            (row,) = self.everything.agg(*_sums()).collect()
+            (row,) = self.everything.agg(*_sums(len(self.streams))).collect()
             seen = row.asDict()
             answers = {"answers": 0 if seen["read"] is None else self.answers.count()}
         return Counts(**{name: int(seen[name] or 0) for name in COUNTED}, answers=int(answers.get("answers") or 0))
 
     def input_rows(self) -> list[InputRows]:
         """The counts of each input. In classic mode, it blocks until there was an action; before, Connect has none."""
-        observed = [(stream, _observed(seen)) for stream, seen in self.inputs_seen]
+        seen = _observed(self.rows_seen)
         return [
-            InputRows(stream, *(int(counts[name] or 0) for name in InputRows._fields[1:]))
-            for stream, counts in observed
-            if counts
+            InputRows(stream, *(int(seen[f"{name}_{number}"] or 0) for name in _COUNTED_OF_INPUTS))
+            for number, stream in enumerate(self.streams if seen else ())
         ]
 
     def quarantine(self) -> DataFrame:
@@ -123,20 +149,23 @@ class GroupRun:
 def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False, small: bool = False) -> Run:
     """Run a job over its feeds, one per stream, with its buckets distributed evenly over the partitions.
 
-    With `strict`, a row that would be quarantined fails the run. `small` inputs have one partition, and no shuffle: one
-    task reads, packs and processes them. The answers of a group of queries are not finished; `finish_frame` gives those
-    of one query.
+    With `strict`, a row that would be quarantined fails the run. `small` inputs are one task. The answers of a group of
+    queries are not finished; `finish_frame` gives those of one query.
     """
-    inputs_seen = [(layout.name, Observation()) for layout in job.layouts]
-    sums = [F.expr(f"sum({name}) AS {name}") for name in InputRows._fields[1:]]
-    observed_feeds = (feed.packets().observe(seen, *sums) for feed, (_, seen) in zip(feeds, inputs_seen, strict=True))
-    packets = reduce(DataFrame.unionAll, observed_feeds)
-    schema = pa.schema([*job.answer_schema, *_COUNT_ROW])
+    schema = pa.schema([*job.answer_schema, *_count_row(len(job.layouts))])
+    operators = partial(_run_operators, job, schema, strict)
+    alone = _tasks_alone(feeds, small)
     # Expressions as text: one call to the JVM each, instead of one call per node.
-    routed = packets.coalesce(1) if small else packets.repartitionById(n_partitions, F.expr(f"bucket % {n_partitions}"))
-    everything = routed.mapInArrow(partial(_run_operators, job, schema, strict), from_arrow_schema(schema))
+    if alone:
+        numbers = alone.spark.range(0, len(alone.tasks), 1, len(alone.tasks))
+        everything = numbers.mapInArrow(partial(_run_tasks, alone.tasks, operators), from_arrow_schema(schema))
+    else:
+        packets = reduce(DataFrame.unionAll, (feed.packets() for feed in feeds))
+        buckets = F.expr(f"bucket % {n_partitions}")
+        routed = packets.coalesce(1) if small else packets.repartitionById(n_partitions, buckets)
+        everything = routed.mapInArrow(operators, from_arrow_schema(schema))
     rows_seen, answers_seen = Observation(), Observation()
-    observed = everything.observe(rows_seen, *_sums())
+    observed = everything.observe(rows_seen, *_sums(len(job.layouts)))
     raw = observed.where("_read IS NULL").selectExpr(*(f"`{name}`" for name in job.answer_schema.names))
     instants = None
     if needs_instants(job):
@@ -145,7 +174,26 @@ def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False
         instants = instants_of(read_again, job.layouts[0].time_kind)
     finished = finish_frame(job.finishing(), raw, instants) if job.n_queries == 1 else raw
     answers = finished.observe(answers_seen, F.expr("count(1) AS answers"))
-    return Run(answers, everything, rows_seen, answers_seen, inputs_seen, instants)
+    return Run(answers, everything, rows_seen, answers_seen, [layout.name for layout in job.layouts], instants)
+
+
+class _TasksAlone(NamedTuple):
+    """Tasks whose rows need no others: for each task, what is read and the stage that reads and packs it."""
+
+    spark: SparkSession
+    tasks: list[list[tuple[pa.Table, Stage]]]
+
+
+def _tasks_alone(feeds: Sequence[Feed], small: bool) -> _TasksAlone | None:
+    """The tasks that read, pack and process their rows; None if packets have to be shuffled."""
+    read = [feed for feed in feeds if isinstance(feed, TaskFeed)]
+    if len(read) < len(feeds):
+        return None
+    if small:
+        return _TasksAlone(read[0].spark, [[(task, feed.stage) for feed in read for task in feed.tasks]])
+    if len(read) == 1 and read[0].clustered:
+        return _TasksAlone(read[0].spark, [[(task, read[0].stage)] for task in read[0].tasks])
+    return None
 
 
 def needs_instants(job: Job) -> bool:
@@ -168,9 +216,25 @@ def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     return frame.observe(seen, F.expr("count(1) AS answers")), lambda: int(_observed(seen).get("answers") or 0)
 
 
-def _sums() -> list[Column]:
+def _count_row(n_streams: int) -> pa.Schema:
+    """The columns of a count row: what operators count, what is counted of each input, and the quarantined rows."""
+    of_inputs = (f"_{name}_{stream}" for stream in range(n_streams) for name in _COUNTED_OF_INPUTS)
+    names = (*(f"_{name}" for name in COUNTED), *of_inputs)
+    return pa.schema([*((name, pa.int64()) for name in names), ("_rejected", pa.binary())])
+
+
+def _sums(n_streams: int) -> list[Column]:
     """The counts of a run, as aggregates over its count rows."""
-    return [F.expr(f"sum(_{name}) AS {name}") for name in COUNTED]
+    return [F.expr(f"sum({name}) AS {name[1:]}") for name in _count_row(n_streams).names[:-1]]
+
+
+def _run_tasks(
+    tasks: Sequence[Sequence[tuple[pa.Table, Stage]]], operators: Stage, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Read, pack and process the rows of the tasks with these numbers, one task after the other."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from operators(chain.from_iterable(stage(iter(part.to_batches())) for part, stage in tasks[number]))
 
 
 def _run_operators(
@@ -188,9 +252,12 @@ def _run_operators(
         counts += outcome.counts
         rejected = received.quarantined(outcome.rejected, strict)
         yield from _padded(outcome.answers, schema).to_batches(max_chunksize=100_000)
-        count_row = {f"_{name}": [getattr(counts, name)] for name in COUNTED}
+        count_row: dict[str, list[Any]] = {f"_{name}": [getattr(counts, name)] for name in COUNTED}
+        for stream, of_input in enumerate(received.counts_of_inputs):
+            count_row |= {f"_{name}_{stream}": [getattr(of_input, name)] for name in _COUNTED_OF_INPUTS}
         count_row["_rejected"] = [write_tables({"rejected": rejected}) if rejected.num_rows else None]
-        yield from _padded(pa.table(count_row, schema=_COUNT_ROW), schema).to_batches()
+        count_rows = pa.table(count_row, schema=_count_row(len(job.layouts)))
+        yield from _padded(count_rows, schema).to_batches()
 
 
 def _padded(table: pa.Table, schema: pa.Schema) -> pa.Table:

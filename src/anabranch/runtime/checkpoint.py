@@ -46,6 +46,8 @@ class Checkpoint:
         self.spark = folder.folder("spark")
         self.control = folder.folder("control")
         self.rows = folder.folder("rows")
+        #: The checkpoints of the queries whose answers the stream reads, also through others.
+        self.read = folder.folder("read")
         self.control.make()
         #: What the file has; None if there is none yet.
         self._stored = self._read()
@@ -107,6 +109,10 @@ class Checkpoint:
             self.folder.write(_MANIFEST, text.encode())
             self._stored = document
 
+    def answers(self, stream: str) -> Folder:
+        """The folder of the answers of another query that a stream reads."""
+        return self.folder.folder(f"answers/{stream}")
+
     def messages(self, stream: str) -> str:
         """The folder for messages that a broker does not keep. It is local: each message is appended to a file."""
         if not isinstance(self.folder, LocalFolder):
@@ -128,7 +134,12 @@ class Checkpoint:
         return [path for path in paths if not os.path.exists(path)]
 
     def end_input(self) -> None:
-        """Write a control file, which a stream on this checkpoint reads as the end of its input."""
+        """Write a control file, which a stream on this checkpoint reads as the end of its input.
+
+        Those whose answers it reads get one, too: the end of their answers follows their last one.
+        """
+        for name in sorted(self.read.names()):
+            Checkpoint(self.read.folder(name)).end_input()
         self.control.write(f"end-{uuid.uuid4().hex}.txt", b"end\n")
 
     @property

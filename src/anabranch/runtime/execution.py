@@ -28,8 +28,9 @@ from anabranch.runtime.kernels import ensure_kernels
 from anabranch.runtime.large_answers import LargeAnswers
 from anabranch.runtime.packets import Packing
 from anabranch.runtime.readiness import make_ready
+from anabranch.runtime.relay import Relay
 from anabranch.runtime.sources.bindings import Bindings
-from anabranch.runtime.spark_mode import parallelism
+from anabranch.runtime.spark_mode import parallelism, setting_of_context
 from anabranch.runtime.stream_log import StreamLog
 from anabranch.transport.job import Job, JobContext
 from anabranch.transport.layout import Layout
@@ -37,9 +38,13 @@ from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Counts
 from anabranch.transport.preparing import check_partners
 
-#: Buckets of a stream, if its start does not say how many. They are fixed for the lifetime of a checkpoint, so there
-#: are enough for a larger machine.
+#: Buckets of a stream on a cluster, if its start does not say how many. They are fixed for the lifetime of a
+#: checkpoint, so there are enough for a larger cluster.
 STREAM_BUCKETS = 16
+
+#: Buckets of a stream on a local master: each takes some time in every micro-batch, so there are two for each core, and
+#: at least this many.
+_LEAST_BUCKETS = 4
 
 #: How many values of a column are listed if none of them is the wanted one.
 MOST_SEEN = 6
@@ -75,9 +80,12 @@ class Resolved:
 
 def resolve(
     planner: Planner, bindings: Bindings, queries: Sequence[Query], checkpoint: Checkpoint | None = None,
-    max_answers: int = MAX_ANSWERS,
+    max_answers: int = MAX_ANSWERS, ends: bool = False,
 ) -> Resolved:  # fmt: skip
-    """Open the inputs of a group of queries and make its job; with a checkpoint, for live inputs."""
+    """Open the inputs of a group of queries and make its job; with a checkpoint, for live inputs.
+
+    `ends` is for answers that are read by a stream of them: the operands of a RELATE have their ends.
+    """
     declared = [planner.prepare(query) for query in queries]
     inputs: dict[str, Input] = {}
     read: dict[str, Input] = {}
@@ -116,6 +124,7 @@ def resolve(
         },
         queries=query_fingerprints(identity),
         max_answers=max_answers,
+        ends=ends,
     )
     group, job = with_job(group, context)
     return Resolved(group, job, context, identity, inputs)
@@ -154,6 +163,11 @@ def run_batch(
     n_buckets = n_partitions * (INFERRED_BUCKETS_PER_PARTITION if inferred else 1)
     # Inference goes on to the newest reading of any key, so every bucket must know the newest time.
     instants = batch.needs_instants(job)
+    if len(sources) == 1 and not (small or inferred or instants):
+        one_bucket = Packing(job, 0, 1, counter=counter)
+        clustered = sources[0].clustered_feed(spark, one_bucket, n_partitions)
+        if clustered is not None:
+            return batch.run(job, [clustered], n_partitions, strict)
     packings = [Packing(job, number, n_buckets, inferred, counter, instants) for number in range(len(sources))]
     feeds = [source.feed(spark, packing) for source, packing in zip(sources, packings, strict=True)]
     return batch.run(job, feeds, n_partitions, strict, small)
@@ -205,6 +219,11 @@ class StreamOptions:
     strict: bool = False
     buckets: int | None = None
 
+    @property
+    def ends(self) -> bool:
+        """Whether the stream ends when it has processed the existing input."""
+        return not {"availableNow", "once"}.isdisjoint(self.trigger or {})
+
 
 def start_stream(
     spark: SparkSession,
@@ -214,13 +233,17 @@ def start_stream(
     n_partitions: int | None,
     options: StreamOptions,
     earlier: Counts,
+    relays: Sequence[Relay] = (),
 ) -> streaming.StreamRun:
-    """Start a group of queries on live inputs; their counts are added to those of an earlier start."""
+    """Start a group of queries on live inputs; their counts are added to those of an earlier start.
+
+    `relays` pass the answers of a single query on to other streams.
+    """
     make_ready(spark)
     job, sources = resolved.job, resolved.sources
     ensure_kernels([job])
     schemas = {source.entry.name.lower(): source.schema for source in resolved.inputs.values()}
-    n_buckets = options.buckets or checkpoint.n_buckets or STREAM_BUCKETS
+    n_buckets = options.buckets or checkpoint.n_buckets or _default_buckets(spark)
     checkpoint.claim(resolved.identity, n_buckets, schemas, resolved.prepared[0].bound.shares_pass)
     sink = output(checkpoint.id)
     names = [prepared.query.name for prepared in resolved.prepared]
@@ -234,8 +257,17 @@ def start_stream(
         polling_delay=polling_delay(sum(source.n_files for source in sources)),
         n_buckets=n_buckets, n_partitions=n_partitions or parallelism(spark),
         bounded=frozenset(number for number, source in enumerate(sources) if source.is_bounded),
+        relayed=frozenset(number for number, source in enumerate(sources) if source.relayed is not None),
+        relays=relays,
         trigger=options.trigger or {"processingTime": "0 seconds"}, strict=options.strict,
     )  # fmt: skip
+
+
+def _default_buckets(spark: SparkSession) -> int:
+    """The buckets of a new checkpoint."""
+    if not (setting_of_context(spark, "spark.master") or "").startswith("local"):
+        return STREAM_BUCKETS
+    return min(STREAM_BUCKETS, max(_LEAST_BUCKETS, 2 * parallelism(spark)))
 
 
 def doubts(run: batch.Run, bindings: Bindings, catalog: Catalog) -> list[tuple[Stream, str]]:

@@ -23,7 +23,6 @@ from anabranch.transport.finishing import (
     ResultColumn,
     StructColumn,
     SumOf,
-    finish_table,
 )
 
 
@@ -56,13 +55,6 @@ def finish_frame(rules: Finishing, answers: DataFrame, instants: DataFrame | Non
         others = (quoted(name) for name in answers.columns if name != "probability")
         answers = answers.orderBy(F.desc("probability"), *others).limit(rules.limit)
     return answers
-
-
-def finish_micro_batch(spark: SparkSession, rules: Finishing, answers: pa.Table) -> pa.Table:
-    """Apply the rules to the answers of a micro-batch: in the driver, or on Spark where pairs are formed."""
-    if rules.pairing is None:
-        return finish_table(rules, answers)
-    return finish_frame(rules, to_frame(spark, answers)).toArrow()
 
 
 def to_frame(spark: SparkSession, table: pa.Table) -> DataFrame:

@@ -22,14 +22,17 @@ from anabranch.binding.reading import Reading, bind_reading, source_name
 from anabranch.catalog import Catalog, Column, Relation, Stream
 from anabranch.columns.conditions import ARROW_TYPES
 from anabranch.errors import DataError, Finding, WorkbookError
+from anabranch.files.clusters import in_two_files, tasks_of_files
 from anabranch.files.reader import FileReader
 from anabranch.language.findings import Findings
 from anabranch.language.types import Type
 from anabranch.planning.layouts import preparation_of
-from anabranch.runtime.batch import Feed
+from anabranch.runtime.batch import Feed, FrameFeed, TaskFeed
+from anabranch.runtime.clusters import clustered_values
 from anabranch.runtime.diagnosis import TextFormat
 from anabranch.runtime.filters import lower
-from anabranch.runtime.packets import Packing, pack_files, pack_rows, quarantine_unreadable
+from anabranch.runtime.packets import Packing, pack_answers, pack_files, pack_rows, quarantine_unreadable
+from anabranch.runtime.relay import RelayedInput
 from anabranch.runtime.sources.files import FileInput, is_local
 from anabranch.runtime.sources.schema import CORRUPT, match_columns, types_of
 from anabranch.runtime.sources.topics import MessageInput
@@ -57,7 +60,8 @@ _SMALL_BYTES = 64 << 10
 class Input:
     """The source of a stream or relation: files, a topic, or a DataFrame (of a table, a query, or bound by the user).
 
-    `relations` are those that the clauses of the stream use, by lower-case name.
+    The answers of a live query are `relayed`. `relations` are those that the clauses of the stream use, by lower-case
+    name.
     """
 
     entry: Stream | Relation
@@ -65,6 +69,7 @@ class Input:
     files: FileInput | None = None
     frame: DataFrame | None = None
     topic: MessageInput | None = None
+    relayed: RelayedInput | None = None
     relations: Mapping[str, Input] = field(default_factory=dict)
 
     @property
@@ -163,24 +168,67 @@ class Input:
         reader = self._reader(packing)
         if self.files is not None and reader is not None:
             tasks = reader.tasks(self.files.paths(), parallelism(spark))
-            return Feed(spark.createDataFrame(tasks), pack_files(packing, reader))
+            return TaskFeed(spark, [tasks], pack_files(packing, reader))
         if self.topic is not None:
             return self._topic_feed(self.topic, spark.createDataFrame(self.topic.tasks()), packing)
         return self._row_feed(self._rows_now(), packing)
+
+    def clustered_feed(self, spark: SparkSession, packing: Packing, n_tasks: int) -> Feed | None:
+        """The existing rows, in tasks that need no rows of others; None if the files are not clustered that way."""
+        reader = self._reader(packing)
+        if self.files is None or reader is None:
+            return None
+        layout, together = packing.job.layouts[packing.stream], packing.job.together(packing.stream)
+        paths, stage = self.files.paths(), pack_files(packing, reader)
+        for column in layout.plain_sources(together):
+            tasks = reader.clustered_tasks(paths, column, n_tasks)
+            if tasks is not None:
+                return TaskFeed(spark, tasks, stage, clustered=True)
+        tasks = self._declared_clusters(spark, self.files, layout, set(together), n_tasks)
+        return None if tasks is None else TaskFeed(spark, tasks, stage, clustered=True)
+
+    def _declared_clusters(
+        self, spark: SparkSession, files: FileInput, layout: Layout, together: set[str], n_tasks: int
+    ) -> list[pa.Table] | None:
+        """Tasks of whole files, if CLUSTERED BY says that they need no rows of others; the declaration is checked."""
+        declared = {name.lower() for name in self.entry.declaration.clustered} if isinstance(self.entry, Stream) else {}
+        columns = layout.plain_sources(declared)
+        paths = files.paths()
+        if len(paths) < 2 or not columns or len(columns) < len(declared) or not together.issuperset(declared):
+            return None
+        # Another column, because those of CLUSTERED BY may be in the names of folders, and not in the files.
+        other = next(name for name in layout.source_columns if name not in columns)
+        narrow = Layout(layout.name, tuple(columns), (), (), (), other, layout.time_kind)
+        reader = reader_of(files, self.schema, narrow.source_columns)
+        if reader is None:
+            return None
+        tasks = tasks_of_files(paths, n_tasks)
+        found = clustered_values(spark, reader, narrow, tasks)
+        twice = in_two_files([hashes for _, hashes in found])
+        if twice is not None:
+            names = " and ".join(os.path.basename(found[number][0]) for number in twice)
+            raise DataError(
+                f"CLUSTERED BY ({', '.join(columns)}) of {layout.name} is wrong: {names} have rows of the same key; "
+                "write all rows of a key to one file, or remove CLUSTERED BY"
+            )
+        return tasks
 
     def live_feed(self, packing: Packing, max_files: int | None) -> Feed:
         """The existing rows and those that will arrive."""
         reader = self._reader(packing)
         if self.files is not None and reader is not None:
-            return Feed(self.files.stream_paths(max_files), pack_files(packing, reader))
+            return FrameFeed(self.files.stream_paths(max_files), pack_files(packing, reader))
         if self.topic is not None:
             return self._topic_feed(self.topic, self.topic.stream_tasks(), packing)
+        if self.relayed is not None:
+            names = self._spelling(packing.job.layouts[packing.stream].source_columns)
+            return FrameFeed(self.relayed.stream(max_files), pack_answers(packing, names))
         frame = self.files.stream(self.schema, max_files) if self.files is not None else self._bound_frame()
         return self._row_feed(frame, packing)
 
     def _topic_feed(self, topic: MessageInput, tasks: DataFrame, packing: Packing) -> Feed:
         columns = self._spelling(packing.job.layouts[packing.stream].source_columns)
-        return Feed(tasks, pack_files(packing, topic.reader(list(columns.values()))))
+        return FrameFeed(tasks, pack_files(packing, topic.reader(list(columns.values()))))
 
     def _row_feed(self, frame: DataFrame, packing: Packing) -> Feed:
         layout = packing.job.layouts[packing.stream]
@@ -189,7 +237,7 @@ class Input:
         # rows of a source that has others than its stream are counted.
         if not packing.every and corrupt is None and layout.preparation is None:
             chosen = self._only_needed(chosen, names, packing)
-        return Feed(chosen, pack_rows(packing, names, corrupt))
+        return FrameFeed(chosen, pack_rows(packing, names, corrupt))
 
     def _only_needed(self, frame: DataFrame, names: dict[str, str], packing: Packing) -> DataFrame:
         """Let Spark filter out rows whose key no answer can use; NULL keys are kept for the quarantine."""

@@ -8,10 +8,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from anabranch.binding.lineage import Origin
+from anabranch.catalog import Query
+from anabranch.errors import AnabranchError
 from anabranch.runtime.per import quoted
 
 #: The name of the column.
 LINEAGE = "lineage"
+
+
+def check_lineage(query: Query) -> None:
+    """Refuse a query whose rows have no lineage."""
+    if query.declaration.per is not None:
+        raise AnabranchError(f"{query.name} has PER, so its rows have no lineage; run it without PER")
 
 
 def with_lineage(answers: DataFrame, origins: Sequence[Origin]) -> DataFrame:

@@ -6,7 +6,7 @@ Only blobs cross between Spark and Python: a packet row is (bucket, stream, time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from anabranch.transport.checks import QUARANTINE, UNREADABLE, quarantine
 from anabranch.transport.job import Job
 from anabranch.transport.jumps import Run
 from anabranch.transport.operator import Counts
+from anabranch.transport.relay import RelayedRows, read_rows
 from anabranch.transport.routing import Routed, route, route_runs
 
 #: One row per bucket and batch, or per run of a batch (`transport/jumps.py`). `oldest`, `newest` and `rows` are of the
@@ -82,6 +83,13 @@ class Packing:
             yield _packet_rows(routed, self.stream, self.n_buckets, self.every, unreadable)
             unreadable = None
 
+    def answer_rows(self, relayed: RelayedRows) -> pa.RecordBatch:
+        """The packets of the answers of another stream: their promise, not their times, moves the watermark."""
+        routed = route(relayed.rows, self.stream, self.job, self.n_buckets, self.instants)
+        known = relayed.promise > BEGINNING
+        run = Run(relayed.promise, relayed.promise, max(1, relayed.rows.num_rows)) if known else Run()
+        return _packet_rows(replace(routed, run=run), self.stream, self.n_buckets, self.every, ended=relayed.ended)
+
     def no_rows(self, unreadable: pa.Table) -> pa.RecordBatch:
         """The packets of something that could not be read; it counts as one row."""
         return _packet_rows(Routed(), self.stream, self.n_buckets, self.every, unreadable)
@@ -123,6 +131,23 @@ def _pack_files(packing: Packing, reader, batches):
                 if not packing.every:
                     raise DataError(f"{task['path']} {error}") from error
                 yield packing.no_rows(quarantine(layout.name, f"the file {error}", [{"file": task["path"]}]))
+
+
+def pack_answers(packing: Packing, names: dict[str, str]) -> Stage:
+    """A stage that gets the contents of files of answers (`runtime/relay.py`), and packs their rows.
+
+    `names` has for each column of the layout its name in the rows.
+    """
+    return partial(_pack_answers, packing, names)
+
+
+def _pack_answers(packing: Packing, names, batches):
+    layout = packing.job.layouts[packing.stream]
+    for batch in batches:
+        for content in batch.column(0).to_pylist():
+            relayed = read_rows(content, layout.time_kind)
+            rows = relayed.rows.select(list(names.values())).rename_columns(list(names))
+            yield packing.answer_rows(relayed._replace(rows=rows))
 
 
 def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -185,11 +210,11 @@ def _packet_rows(
     )
 
 
-def end_packets(n_streams: int, n_buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A packet for every bucket that says that the input has ended, for each control file that says so."""
+def end_packets(streams: Sequence[int], n_buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A packet for every bucket that says that the input of these streams has ended, if a control file says so."""
     for batch in batches:
         if batch.num_rows:
-            for stream in range(n_streams):
+            for stream in streams:
                 yield _packet_rows(Routed(), stream, n_buckets, every=True, ended=True)
 
 
@@ -209,20 +234,31 @@ class BucketInput:
     def __init__(self, n_streams: int) -> None:
         self._n_streams = n_streams
         self._parts: list[_Part] = []
-        self.ended = False
-        self.counts = Counts()
+        #: The numbers of the streams whose input has ended.
+        self.ended: set[int] = set()
+        #: What the senders have counted of each input.
+        self.counts_of_inputs = [Counts() for _ in range(n_streams)]
         self.rejected: list[pa.Table] = []
 
     def add(self, row: Any) -> None:
         """Add one packet row, a dict or a Spark Row."""
-        self.ended |= row["ended"]
-        self.counts += Counts(
+        if row["ended"]:
+            self.ended.add(row["stream"])
+        self.counts_of_inputs[row["stream"]] += Counts(
             read=row["read"], used=row["ignored"], quarantined=row["quarantined"], excluded=row["excluded"]
         )
         if row["rejected"] is not None:
             self.rejected.append(state.read_tables(row["rejected"])["rejected"])
         run = Run(row["oldest"], row["newest"], row["rows"])
         self._parts.append(_Part(row["stream"], run, row["blob"], row["instants"]))
+
+    @property
+    def counts(self) -> Counts:
+        """What the senders have counted of all inputs."""
+        counts = Counts()
+        for of_input in self.counts_of_inputs:
+            counts += of_input
+        return counts
 
     @property
     def packets(self) -> list[tuple[int, bytes]]:

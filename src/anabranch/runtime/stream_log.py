@@ -106,10 +106,14 @@ class StreamLog:
 
 
 def folders_with_log(checkpoint: Folder) -> list[Folder]:
-    """The checkpoints of single streams: the folder itself, or its subfolders."""
+    """The checkpoints of single streams: the folder itself, or its subfolders, each after those that it reads."""
     if checkpoint.exists(_FILE):
-        return [checkpoint]
-    return [checkpoint.folder(name) for name in sorted(checkpoint.names()) if checkpoint.exists(f"{name}/{_FILE}")]
+        return [*_with_log(checkpoint.folder("read")), checkpoint]
+    return [inner for folder in _with_log(checkpoint) for inner in folders_with_log(folder)]
+
+
+def _with_log(folder: Folder) -> list[Folder]:
+    return [folder.folder(name) for name in sorted(folder.names()) if folder.exists(f"{name}/{_FILE}")]
 
 
 def entries(folder: Folder) -> Iterator[Entry]:

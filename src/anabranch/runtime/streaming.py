@@ -21,20 +21,21 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from anabranch.arrays import BEGINNING, I64
+from anabranch.arrays import BEGINNING
 from anabranch.columns.times import TimeKind, decode_times
 from anabranch.runtime.batch import Feed
 from anabranch.runtime.file_system import Folder
-from anabranch.runtime.finishing import finish_frame, finish_micro_batch, to_frame
+from anabranch.runtime.finishing import finish_frame, to_frame
 from anabranch.runtime.large_answers import LargeAnswers, LeftAnswers
 from anabranch.runtime.open_rows import OpenRows
 from anabranch.runtime.packets import PACKET_SCHEMA, BucketInput, end_packets
 from anabranch.runtime.processor import BucketProcessor, Saved
+from anabranch.runtime.relay import Relay
 from anabranch.runtime.spark import STREAM_SETTINGS, with_settings
 from anabranch.runtime.stream_log import StreamLog, last_entry
 from anabranch.transport.ahead import quarantine_ahead
 from anabranch.transport.checks import QUARANTINE
-from anabranch.transport.finishing import QUERY
+from anabranch.transport.finishing import QUERY, finish_table
 from anabranch.transport.job import Job
 from anabranch.transport.operator import COUNTED, Counts
 from anabranch.transport.pages import Paged, PageStore
@@ -86,6 +87,8 @@ def start(
     n_buckets: int,
     n_partitions: int,
     bounded: frozenset[int],
+    relayed: frozenset[int],
+    relays: Sequence[Relay],
     polling_delay: int,
     trigger: dict[str, Any],
     strict: bool = False,
@@ -98,6 +101,8 @@ def start(
         of PER that are not complete
     large : where answers are kept that are too many for the driver
     bounded : the numbers of the streams all rows of which are in one file
+    relayed : the numbers of the streams that are answers of another stream
+    relays : pass the answers on to other streams; the job has one query then
     n_buckets, n_partitions : fixed for the lifetime of a checkpoint; Spark stores the number of partitions there
     polling_delay : the milliseconds until a stream without new rows looks for new ones
     trigger : as for Spark's `DataStreamWriter.trigger`
@@ -106,16 +111,19 @@ def start(
     large.clear()  # of a process that was killed
     ends = spark.readStream.format("text").load(control)
     packets = [feed.packets() for feed in feeds]
-    packets.append(ends.mapInArrow(partial(end_packets, len(job.layouts), n_buckets), PACKET_SCHEMA))
+    # The end of a relayed stream is in its files, behind its answers.
+    ending = [number for number in range(len(job.layouts)) if number not in relayed]
+    packets.append(ends.mapInArrow(partial(end_packets, ending, n_buckets), PACKET_SCHEMA))
+    clocks = partial(Clock, job.layouts, bounded=bounded, relayed=relayed)
     outcomes = (
         reduce(DataFrame.unionAll, packets)
         .groupBy("bucket")
-        .transformWithState(BucketProcessor(partial(_step, job, bounded, strict, large)), _OUTCOME, "Append", "None")
+        .transformWithState(BucketProcessor(partial(_step, job, clocks, strict, large)), _OUTCOME, "Append", "None")
         .observe("anabranch", *_metrics(job))
     )
     writer = (
         outcomes.writeStream.queryName(_free_name(spark, name))
-        .foreachBatch(partial(_deliver, job, sink, log, OpenRows(rows, job), large))
+        .foreachBatch(partial(_deliver, job, sink, log, OpenRows(rows, job), large, relays))
         .option("checkpointLocation", checkpoint)
         .outputMode("append")
         .trigger(**trigger)
@@ -139,22 +147,23 @@ def _metrics(job: Job) -> list[Column]:
 
 
 def _step(
-    job: Job, bounded: frozenset[int], strict: bool, large: LargeAnswers, saved: Saved | None, pages: PageStore,
+    job: Job, clocks: Callable[..., Clock], strict: bool, large: LargeAnswers, saved: Saved | None, pages: PageStore,
     rows: Iterable[Row],
 ) -> tuple[Saved, Row]:  # fmt: skip
     """One micro-batch of one bucket: its operator is opened, stepped and saved."""
     received = BucketInput(len(job.layouts))
     for row in rows:
         received.add(row)
-    clock = Clock(job.layouts, saved[0] if saved else None, bounded)
+    clock = clocks(saved=saved[0] if saved else None)
     operator = job.operator()
     if saved:
         operator.open(saved[1])
     if isinstance(operator, Paged):
         operator.use_pages(pages)
     ahead = received.take_ahead(clock.limits(received.runs))
-    watermark = clock.advance(received.newest, received.ended)
-    outcome = operator.step(received.packets, watermark, received.ended)
+    ended = clock.have_ended(received.ended)
+    watermark = clock.advance(received.newest, ended)
+    outcome = operator.step(received.packets, watermark, ended)
     rows_ahead = quarantine_ahead(job, ahead.packets, ahead.newest)
     counts = received.counts
     counts += outcome.counts
@@ -167,7 +176,7 @@ def _step(
         file=file,
         rejected=write_tables({"rejected": rejected}) if rejected.num_rows else None,
         watermark=watermark,
-        ended=received.ended,
+        ended=ended,
         instants=received.instants or None,
         **{name: getattr(counts, name) for name in COUNTED},
         state_bytes=sum(map(len, after)),
@@ -183,8 +192,9 @@ def _free_name(spark: SparkSession, name: str) -> str:
 
 
 def _deliver(
-    job: Job, sink: Sink, log: StreamLog, open_rows: OpenRows, large: LargeAnswers, outcomes: DataFrame, batch: int
-) -> None:
+    job: Job, sink: Sink, log: StreamLog, open_rows: OpenRows, large: LargeAnswers, relays: Sequence[Relay],
+    outcomes: DataFrame, batch: int,
+) -> None:  # fmt: skip
     """Collect the blobs of one micro-batch, pass the answers to the sink, and log what happened.
 
     Only blobs are collected, one per bucket, so the stateful plan is evaluated exactly once.
@@ -192,22 +202,22 @@ def _deliver(
     began = time.monotonic()
     try:
         collected, left = large.collect(outcomes)
-        if left is not None and not open_rows.is_used:
+        if left is not None and not open_rows.is_used and not relays:
             delivered = _delivered_by_executors(job, sink, collected, left, outcomes.sparkSession, batch)
         else:
-            delivered = _delivered(job, sink, open_rows, collected, left, outcomes.sparkSession, batch)
+            delivered = _delivered(job, sink, open_rows, relays, collected, left, outcomes.sparkSession, batch)
     finally:
         large.clear(outcomes)
     log.add(batch, collected, delivered, time.monotonic() - began, _shown_watermark(collected["watermark"], job))
 
 
 def _delivered(
-    job: Job, sink: Sink, open_rows: OpenRows, collected: pa.Table, left: LeftAnswers | None,
+    job: Job, sink: Sink, open_rows: OpenRows, relays: Sequence[Relay], collected: pa.Table, left: LeftAnswers | None,
     spark: SparkSession, batch: int,
 ) -> int:  # fmt: skip
-    """Finish the answers as a batch run does, and pass them to the sink; returns how many there are.
+    """Finish the answers as a batch run does, and pass them to the sink and on; returns how many there are.
 
-    Rows of PER are few and made in the driver, also from answers that buckets have left.
+    Rows of PER, and answers that are passed on, are few and made in the driver, also if buckets have left answers.
     """
     answers = _open(collected["answers"], "answers", job.answer_schema)
     if left is not None:
@@ -216,13 +226,15 @@ def _delivered(
     # A group may have hundreds of queries, most of them without answers in this micro-batch.
     queries = {0} if job.n_queries == 1 else set(pc.unique(answers[QUERY]).to_pylist())
     alone = queries - open_rows.rules.keys()
-    finished: dict[int, Answers] = {query: finish_micro_batch(spark, job.finishing(query), answers) for query in alone}
-    if open_rows.is_used and collected.num_rows:
+    finished: dict[int, Answers] = {query: finish_table(job.finishing(query), answers) for query in alone}
+    now = _moment(collected) if collected.num_rows else None
+    if open_rows.is_used and now is not None:
         of_answers = {query: rules.of_answers() for query, rules in open_rows.rules.items()}
-        selected = {query: finish_micro_batch(spark, rules, answers) for query, rules in of_answers.items()}
-        # All buckets have the same watermark, and they all know the end of the input.
-        watermark, ended = pc.max(collected["watermark"]).as_py(), pc.any(collected["ended"]).as_py()
-        finished |= open_rows.advance(selected, Moment(watermark, ended, _instants(collected["instants"])), batch)
+        selected = {query: finish_table(rules, answers) for query, rules in of_answers.items()}
+        finished |= open_rows.advance(selected, now, batch)
+    if now is not None:
+        for relay in relays:
+            relay.advance(finished[0], now, batch)
     if answers.num_rows or rejected.num_rows or any(rows.num_rows for rows in finished.values()):
         return sink(spark, finished, rejected, batch)
     return 0
@@ -250,9 +262,11 @@ def _shown_watermark(watermarks: pa.ChunkedArray, job: Job) -> str | float | Non
     return (times.cast(pa.string()) if kind is TimeKind.TIMESTAMP else times)[0].as_py()
 
 
-def _instants(blobs: pa.ChunkedArray) -> I64:
-    """The instants of the streams in a micro-batch, as codes."""
-    return np.frombuffer(b"".join(blob for blob in blobs.to_pylist() if blob is not None), "<i8")
+def _moment(collected: pa.Table) -> Moment:
+    """How far the stream is after a micro-batch. All buckets have the same watermark, and all know the end."""
+    blobs = (blob for blob in collected["instants"].to_pylist() if blob is not None)
+    instants = np.frombuffer(b"".join(blobs), "<i8")
+    return Moment(pc.max(collected["watermark"]).as_py(), pc.any(collected["ended"]).as_py(), instants)
 
 
 def _open(blobs: pa.ChunkedArray, name: str, schema: pa.Schema) -> pa.Table:

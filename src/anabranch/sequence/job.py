@@ -79,6 +79,11 @@ class SequenceJob(EventJob[SequenceSpec]):
         order = np.argsort(role, kind="stable")
         return role[order], bucket[order], {}
 
+    def together(self, stream: int) -> tuple[str, ...]:
+        """The columns that are equal in all events of a match, of any query; of one stream."""
+        of_queries = [set(_shared_columns(analysis)) for analysis in self.spec.analyses]
+        return tuple(sorted(set.intersection(*of_queries))) if len(self.layouts) == 1 else ()
+
     def _buckets(self, events: EventTable, query: int, columns: tuple[str, ...], n_buckets: int) -> I64:
         """The bucket of each row: a hash of the columns that are equal in all events of a match."""
         analysis = self.spec.analyses[query]
@@ -126,7 +131,8 @@ class SequenceJob(EventJob[SequenceSpec]):
     def per_rule(self, query: int) -> PerRule | None:
         """How the answers of one query become rows of several; None without PER."""
         bound = self.spec.analyses[query].query
-        rule = self.rule_of(bound.per, [(component, False) for component in bound.components if not component.negative])
+        operands = [(component, False) for component in bound.components if not component.negative]
+        rule = self.rule_of(query, bound.per, operands)
         runs = {component.label for component in bound.components if component.run}
         if rule is None or not runs:
             return rule
@@ -141,6 +147,16 @@ def _of_events(component: BoundComponent, condition: Typed | None) -> Typed | No
     nothing = conjunction(tuple(Operation("is_null", (column,), Type.BOOLEAN) for column in columns))
     something = () if nothing is None else (Operation("not", (nothing,), Type.BOOLEAN),)
     return conjunction((*conjuncts(condition), *something))
+
+
+def _shared_columns(analysis: SequenceAnalysis) -> list[str]:
+    """The columns of a query over one stream that have one value in all events of a match."""
+    n_components = len(analysis.query.components)
+    return [
+        equal_columns[0][1]
+        for equal_columns in analysis.key
+        if len(dict(equal_columns)) == n_components and len({column for _, column in equal_columns}) == 1
+    ]
 
 
 def check_tables(analysis: SequenceAnalysis, context: JobContext) -> None:

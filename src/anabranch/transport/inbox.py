@@ -18,6 +18,7 @@ from anabranch.arrays import I32, I64, Bools
 from anabranch.columns.dictionary import Dictionary, all_null
 from anabranch.columns.times import decode_time
 from anabranch.transport.layout import Layout
+from anabranch.transport.packing import numbers_of_rows
 from anabranch.transport.rows import Rows
 from anabranch.transport.state import read_tables
 from anabranch.transport.watermark import ReorderBuffer, Watermark
@@ -63,7 +64,7 @@ class Inbox:
         values = self.values[stream].encode(tables["values"])
         if self.layouts[stream].values:
             values = np.where(all_null(tables["values"]), np.int32(0), values)
-        column = {name: rows[name].to_numpy() for name in rows.column_names}
+        column = numbers_of_rows(rows)
         return Rows(
             stream=np.full(n, stream, np.int32),
             key=keys[column["key"]],

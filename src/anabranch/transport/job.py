@@ -17,6 +17,7 @@ from anabranch.binding.typed import Typed
 from anabranch.columns.calibration import CalibrationMap
 from anabranch.columns.times import TimeKind
 from anabranch.transport.finishing import Finishing
+from anabranch.transport.frontier import Frontier
 from anabranch.transport.layout import Layout
 from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Operator
@@ -39,6 +40,7 @@ class JobContext:
     limits : how many rows are kept, for each query with ORDER BY ... LIMIT, by its number
     queries : identifies each query, in hexadecimal digits; empty if there is no state
     max_answers : how many answers a query may have in one step of a bucket
+    ends : whether the answers of a RELATE have the ends of its operands, for a stream of the answers
     """
 
     layouts: tuple[Layout, ...]
@@ -50,6 +52,7 @@ class JobContext:
     limits: Mapping[int, int] = field(default_factory=dict)
     queries: tuple[str, ...] = ()
     max_answers: int = MAX_ANSWERS
+    ends: bool = False
 
     def query_id(self, number: int) -> str:
         """Identifies a query of the group in saved state."""
@@ -144,6 +147,9 @@ class SingleJob(Job, Protocol):
     def with_layouts(self, layouts: tuple[Layout, ...]) -> Self:
         """The same job with other layouts of its streams."""
 
+    def frontier(self, query: int = 0) -> Frontier:
+        """Which answers of a live query can still be given, by their times."""
+
 
 S = TypeVar("S", bound=Specification)
 
@@ -187,6 +193,14 @@ class QueryJob(ABC, Generic[S]):
         """The same job with other layouts of its streams."""
         context = replace(self.spec.context, layouts=layouts)
         return replace(self, spec=replace(self.spec, context=context))
+
+    def frontier(self, query: int = 0) -> Frontier:
+        """Which answers of a live query can still be given, by their times; answers of RELATE have none."""
+        return Frontier(self.spec.time_kind, self.spec.time_kind)
+
+    def together(self, stream: int) -> tuple[str, ...]:
+        """The columns in which rows that must meet are equal; none, unless a kind knows some."""
+        return ()
 
     @abstractmethod
     def rules(self, query: int) -> Finishing:

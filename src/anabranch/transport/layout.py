@@ -7,6 +7,7 @@ streams with a SPACE clause. Workers get layouts; the catalog stays in the drive
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -249,6 +250,24 @@ class Layout:
             return names
         trees = [tree for name, tree in self.preparation.columns if name.lower() in names]
         return {tree.name for tree in trees if isinstance(tree, Reference) and tree.owner is None}
+
+    def plain_sources(self, names: Collection[str]) -> list[str]:
+        """The columns of the source, as spelled there, that are some columns of the stream as they are.
+
+        Only of texts and integers: their distinct values are distinct in the source and in the stream.
+        """
+        kinds = dict(zip((*self.keys, *self.values), (*self.key_types, *self.value_types), strict=True))
+        plain = [
+            name
+            for name, kind in kinds.items()
+            if name.lower() in names and (pa.types.is_string(kind) or pa.types.is_int64(kind))
+        ]
+        if self.preparation is None:
+            return plain
+        trees = {name.lower(): tree for name, tree in self.preparation.columns}
+        spelled = {name.lower(): name for name in self.preparation.sources}
+        chosen = [trees.get(name.lower()) for name in plain]
+        return [spelled[tree.name] for tree in chosen if isinstance(tree, Reference) and tree.owner is None]
 
     @property
     def previous(self) -> tuple[str, ...]:

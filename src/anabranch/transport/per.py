@@ -25,6 +25,7 @@ from anabranch.columns.local_times import instant_codes, local_codes
 from anabranch.columns.statuses import FINAL
 from anabranch.columns.times import TimeKind, decode_times, encode_times
 from anabranch.thresholds import least_reaching
+from anabranch.transport.frontier import Frontier
 
 #: A probability that exceeds the number of ABOVE by this share, or less, is not above it: the difference is rounding.
 _ROUNDING = 1e-12
@@ -84,6 +85,16 @@ class PerRule:
     time_kind: TimeKind
     clock: TimeKind
     delay: float = 0.0
+
+    @staticmethod
+    def of(per: Per, keys: tuple[KeyColumn, ...], span: tuple[str, str], frontier: Frontier) -> PerRule:
+        """The rule of answers with a frontier."""
+        return PerRule(per, keys, span, frontier.time_kind, frontier.clock, frontier.delay)
+
+    @property
+    def frontier(self) -> Frontier:
+        """Which answers can still be given."""
+        return Frontier(self.time_kind, self.clock, self.delay)
 
     @property
     def excluded(self) -> float:
@@ -326,7 +337,7 @@ class Moment:
     def kept_instants(self, rules: Iterable[PerRule]) -> I64:
         """The instants that later answers need: those at which they can begin, and the last one before."""
         instants = np.unique(self.instants)
-        since = min([self.watermark, *(frontier_of(rule, self.watermark) for rule in rules if rule.needs_instants)])
+        since = min([self.watermark, *(rule.frontier.at(self.watermark) for rule in rules if rule.needs_instants)])
         return instants[max(0, np.searchsorted(instants, since) - 1) :]
 
 
@@ -375,18 +386,11 @@ def _with_previous(partial: pa.Table, now: Moment) -> pa.Table:
     return partial.set_column(partial.column_names.index(PREVIOUS), PREVIOUS, pa.array(previous))
 
 
-def frontier_of(rule: PerRule, watermark: int) -> int:
-    """The earliest instant at which a later answer can begin."""
-    if rule.clock is TimeKind.INTEGER and rule.time_kind is TimeKind.DOUBLE:
-        watermark = times.instant_code(watermark, TimeKind.DOUBLE)
-    return times.earlier(watermark, rule.delay, rule.time_kind)
-
-
 def _is_closed(rule: PerRule, partial: pa.Table, now: Moment) -> Bools:
     """Which partial rows no later answer can change."""
     if now.watermark == BEGINNING or isinstance(rule.per, PerKeys):
         return np.zeros(partial.num_rows, np.bool_)
-    frontier = frontier_of(rule, now.watermark)
+    frontier = rule.frontier.at(now.watermark)
     if isinstance(rule.per, PerWindow):
         number = partial[_NUMBER].to_numpy()
         if rule.per.zone is not None:

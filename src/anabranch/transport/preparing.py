@@ -51,6 +51,11 @@ def prepare_rows(table: pa.Table, stream: str, preparation: Preparation, relatio
     return PreparedRows(rows, rejected, table.num_rows - rows.num_rows - rejected.num_rows)
 
 
+def satisfies(table: pa.Table, preparation: Preparation) -> Bools:
+    """Which rows of a source satisfy the WHERE of a stream, which uses no relation."""
+    return _SourceRows(table, preparation, {}).satisfy()
+
+
 class _SourceRows:
     """The rows of a source, and the arrays of what its expressions refer to."""
 

@@ -15,13 +15,13 @@ from anabranch.arrays import BEGINNING, I32, I64
 from anabranch.binding.typed import Typed
 from anabranch.columns.conditions import holds
 from anabranch.columns.dictionary import encode_tuples, flat
-from anabranch.columns.hashing import hash_tuples
 from anabranch.columns.times import encode_known_times
 from anabranch.transport.activations import TOO_LONG, readings_of
 from anabranch.transport.checks import QUARANTINE, check_rows, plain_rows, quarantine
 from anabranch.transport.jumps import Run, rows_by_run
 from anabranch.transport.layout import Layout
 from anabranch.transport.packing import pack
+from anabranch.transport.parts import parts_of_keys
 from anabranch.transport.preparing import PreparedRows, prepare_rows
 from anabranch.transport.segments import FIRST, LAST, events_of, with_condition
 
@@ -42,6 +42,9 @@ class Placement(Protocol):
 
     def pack(self, stream: int, rows: pa.Table, n_buckets: int) -> tuple[Packets, int]:
         """The packets of valid rows, and the number of rows that are not sent because no answer can use them."""
+
+    def together(self, stream: int) -> tuple[str, ...]:
+        """The columns of a stream, in lower case, in each of which rows that must meet in a bucket are equal."""
 
 
 def distinct_keys(rows: pa.Table, layout: Layout) -> tuple[I32, pa.Table]:
@@ -85,8 +88,7 @@ class KeyPlacement(ABC):
         """The bucket of each distinct key; -1 for a key that cannot be part of an answer."""
         names = [name.lower() for name in self.layouts[stream].keys]
         columns = dict(zip(names, map(flat, keys.columns), strict=False))
-        hashes = hash_tuples(self.routing_columns(stream, columns), keys.num_rows)
-        buckets = (hashes % np.uint64(n_buckets)).astype(np.int64)
+        buckets = parts_of_keys(self.routing_columns(stream, columns), keys.num_rows, n_buckets)
         buckets[~holds(self.useful(stream), columns, self.relations, keys.num_rows)] = -1
         return buckets
 

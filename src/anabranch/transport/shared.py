@@ -85,6 +85,14 @@ class SharedJob:
                 receivers.setdefault(packet, []).append(number)
         return [(bucket, _addressed(blob, numbers)) for (bucket, blob), numbers in receivers.items()], ignored
 
+    def together(self, stream: int) -> tuple[str, ...]:
+        """The columns in which rows that must meet in a bucket are equal, for each of the jobs."""
+        of_jobs = [
+            set(job.together(own.index(stream))) if stream in own else set()
+            for job, own in zip(self.jobs, self.streams, strict=True)
+        ]
+        return tuple(sorted(set.intersection(*of_jobs)))
+
     def operator(self) -> Operator:
         """The operators of all jobs for one bucket."""
         return SharedOperator(self)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from anabranch.errors import StateError
 
 #: Increase it when the meaning of the bytes changes, and note it in CHANGELOG.md.
-FORMAT = 5
+FORMAT = 6
 
 #: The oldest format that this version reads; such state is written in the current format at the next micro-batch.
 OLDEST_FORMAT = 3

@@ -4,10 +4,10 @@ The watermark of a stream trails its newest row by the WATERMARK clause (its *la
 the smallest one of its streams (`Clock`), so a stream without new rows holds it back. Not with MAX DELAY, which says
 how long a row takes to arrive: then the watermark of each stream trails the newest row of any. Nor with IDLE AFTER:
 then it trails the newest row of any by at most this long. Nor does a *bounded* stream, all rows of which arrive at
-once, after they have arrived. An instant is complete when the watermark is strictly
-past it, so rows of one instant may arrive in different micro-batches. Every bucket keeps a clock of its own. All clocks
-agree, because every packed batch sends its newest time to every bucket. Rows with numeric times that jump too far ahead
-do not move a clock (`jumps.py`).
+once, after they have arrived. The watermark of a stream of answers is what the query that gives them promises
+(`relay.py`). An instant is complete when the watermark is strictly past it, so rows of one instant may arrive in
+different micro-batches. Every bucket keeps a clock of its own. All clocks agree, because every packed batch sends its
+newest time to every bucket. Rows with numeric times that jump too far ahead do not move a clock (`jumps.py`).
 
 One rule follows, `Advance`, and every operator applies it. A row is
 
@@ -27,7 +27,7 @@ positions only: predictions are compared when they arrive, and answers are tenta
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -84,22 +84,55 @@ class Progress(int):
 
 
 class Clock:
-    """The newest time of each stream, and the watermark that follows from it; `bounded` are numbers of streams."""
+    """The newest time of each stream, and the watermark that follows from it.
 
-    def __init__(self, layouts: Sequence[Layout], saved: bytes | None = None, bounded: Collection[int] = ()) -> None:
-        self._layouts = layouts
-        self._bounded = bounded
-        # The newest time of each stream, and the state of `Jumps` where a stream has a limit.
-        numbers = [BEGINNING] * len(layouts) if saved is None else np.frombuffer(saved, "<i8").tolist()
-        self._newest, ahead = numbers[: len(layouts)], numbers[len(layouts) :]
-        is_limited = any(layout.max_jump is not None for layout in layouts)
-        self._jumps = Jumps(layouts, ahead or [0] * len(layouts)) if is_limited else None
+    Parameters
+    ----------
+    bounded : numbers of streams all rows of which arrive at once
+    relayed : numbers of streams of answers. Their newest time is what the query that gives them promises: all rows
+        before it have arrived. So no other clause moves their watermark
+    """
+
+    def __init__(
+        self,
+        layouts: Sequence[Layout],
+        saved: bytes | None = None,
+        bounded: Collection[int] = (),
+        relayed: Collection[int] = (),
+    ) -> None:
+        self._layouts = [
+            replace(layout, idle_after=None, max_ahead=None, common_clock=False) if number in relayed else layout
+            for number, layout in enumerate(layouts)
+        ]
+        self._bounded, self._relayed = bounded, relayed
+        n, is_limited = len(layouts), any(layout.max_jump is not None for layout in self._layouts)
+        # The newest time of each stream, the state of `Jumps` where a stream has a limit, and which streams have ended
+        # where some are relayed.
+        numbers = [BEGINNING] * n if saved is None else np.frombuffer(saved, "<i8").tolist()
+        parts = [numbers[start : start + n] for start in range(0, len(numbers), n)]
+        self._newest = parts[0]
+        ahead = parts[1] if is_limited and len(parts) > 1 else [0] * n
+        self._jumps = Jumps(self._layouts, ahead) if is_limited else None
+        self._ended = parts[-1] if relayed and len(parts) > 1 + is_limited else [0] * n
 
     def limits(self, runs: Sequence[Sequence[Run]]) -> tuple[int, ...]:
         """The latest time of a row of each stream in the next micro-batch that is not too far ahead."""
         if self._jumps is None:
             return (END,) * len(self._layouts)
         return self._jumps.limits(max(self._newest), runs)
+
+    def have_ended(self, streams: Collection[int]) -> bool:
+        """Whether all streams have ended, given those that end now. Without relayed streams, all end together.
+
+        Then the next end begins anew, because a stream may be resumed after its end.
+        """
+        if not self._relayed:
+            return bool(streams)
+        self._ended = [int(known or number in streams) for number, known in enumerate(self._ended)]
+        all_ended = all(self._ended)
+        if all_ended:
+            self._ended = [0] * len(self._ended)
+        return all_ended
 
     def advance(self, newest: Sequence[int], ended: bool = False) -> Progress:
         """Take the newest time of each stream in a micro-batch (BEGINNING: no row) and return the watermark.
@@ -110,11 +143,18 @@ class Clock:
         before, newest_before = self._of_streams(), max(self._newest)
         self._newest = [max(known, now) for known, now in zip(self._newest, newest, strict=True)]
         watermarks = self._of_streams()
-        last = max(self._newest)
+        last = self._last_row
         end = max(_end_of(last, layout) for layout in self._layouts) if last > BEGINNING else BEGINNING
         if ended:
             watermarks = (end,) * len(watermarks)
         return Progress(min(watermarks), before, watermarks, newest_before, end)
+
+    @property
+    def _last_row(self) -> int:
+        """The time of the newest row, or the last instant that a promise is about."""
+        promised = (known - 1 for number, known in enumerate(self._newest) if number in self._relayed)
+        rows = (known for number, known in enumerate(self._newest) if number not in self._relayed)
+        return max([BEGINNING, *rows, *(known for known in promised if known >= BEGINNING)])
 
     def _of_streams(self) -> tuple[int, ...]:
         """The watermark of each stream."""
@@ -135,7 +175,8 @@ class Clock:
     def save(self) -> bytes:
         """The state of the clock."""
         ahead = [] if self._jumps is None else self._jumps.ahead
-        return np.array([*self._newest, *ahead], "<i8").tobytes()
+        ended = self._ended if self._relayed else []
+        return np.array([*self._newest, *ahead, *ended], "<i8").tobytes()
 
 
 def _end_of(newest: int, layout: Layout) -> int:

@@ -27,8 +27,8 @@ from anabranch.constrain.kernel.tables import Table
 @compiled
 def arrive(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
-    radius: float, items: Table, begin: I64, end: I64, base: I64, cells: I64, tight: bool, start: int, enough: int,
-    most: int,
+    radius: float, items: Table, begin: I64, end: I64, base: I64, cells: I64, low: F64, density: F64, tight: bool,
+    start: int, enough: int, most: int,
 ) -> tuple[int, I64, int]:  # fmt: skip
     """Process the events from number `start` on, until the last one or until the solutions take `enough` numbers.
 
@@ -54,8 +54,8 @@ def arrive(
             if len(pool) < 2 * role + 2:
                 pool = np.empty(4 * role + 4, np.int64)
             top, useful, complete = _agreeing(
-                variables, pairs, checks, events, columns, roles, scale, radius, items, begin, end, base, cells,
-                spans, need, role, pool,
+                variables, pairs, checks, events, columns, roles, scale, radius, items, begin, end, base, cells, low,
+                density, spans, need, role, pool,
             )  # fmt: skip
             if not useful:
                 continue
@@ -96,8 +96,8 @@ def _largest(variables: Table) -> tuple[int, int]:
 @compiled_inline
 def _agreeing(
     variables: Table, pairs: Table, checks: Table, events: Table, columns: F64, roles: Table, scale: float,
-    radius: float, items: Table, begin: I64, end: I64, base: I64, cells: I64, spans: I64, need: I64, role: int,
-    pool: I64,
+    radius: float, items: Table, begin: I64, end: I64, base: I64, cells: I64, low: F64, density: F64, spans: I64,
+    need: I64, role: int, pool: I64,
 ) -> tuple[int, bool, bool]:  # fmt: skip
     """Find the kept roles that agree with a new one, by variable: the lists of depth 0.
 
@@ -112,8 +112,8 @@ def _agreeing(
         spans[0, u, 0] = top
         if need[u] > 0 and pairs[pair].earliest <= 0:
             top = candidates(
-                items, begin, end, base, cells, variables, pairs, checks, events, columns, roles, role, first + u,
-                scale, radius, pool, top,
+                items, begin, end, base, cells, low, density, variables, pairs, checks, events, columns, roles, role,
+                first + u, scale, radius, pool, top,
             )  # fmt: skip
         spans[0, u, 1] = top
         if top - spans[0, u, 0] < need[u]:

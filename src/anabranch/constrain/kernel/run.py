@@ -69,7 +69,8 @@ class Run:
         while x < len(self._arrays):
             x, written, query = arrive(
                 graph.variables, graph.pairs, graph.checks, events, columns, roles, graph.scale, graph.radius,
-                store.items, store.begin, store.end, store.base, store.cells, self._tight, x, ENOUGH, most,
+                store.items, store.begin, store.end, store.base, store.cells, store.low, store.density, self._tight,
+                x, ENOUGH, most,
             )  # fmt: skip
             if query >= 0:
                 self.stopped = query, x
@@ -136,20 +137,29 @@ def _keep_all(items: Table, end: I64, events: Table, roles: Table, count: int) -
 
 def _by_query(written: I64, width: I64) -> Iterator[tuple[int, I64]]:
     """Group written solutions by their query; `width` is the length of a written solution of each query."""
-    starts = _starts(written, width)
-    queries = written[starts]
-    for query in np.unique(queries):
-        query_starts = starts[queries == query]
-        yield int(query), written[query_starts[:, None] + np.arange(1, width[query])]
+    counts, grouped = _grouped(written, width)
+    ends = np.cumsum(counts * (width - 1))
+    for query in np.flatnonzero(counts).tolist():
+        size = int(counts[query] * (width[query] - 1))
+        yield query, grouped[ends[query] - size : ends[query]].reshape(counts[query], -1)
 
 
 @compiled
-def _starts(written: I64, width: I64) -> I64:
-    """The index of the first number of each solution."""
-    starts = np.empty(len(written), np.int64)
-    count, index = 0, 0
+def _grouped(written: I64, width: I64) -> tuple[I64, I64]:
+    """The number of solutions of each query, and the events of all solutions, query by query."""
+    counts, n_solutions, index = np.zeros(len(width), np.int64), 0, 0
     while index < len(written):
-        starts[count] = index
-        count += 1
+        counts[written[index]] += 1
+        n_solutions += 1
         index += width[written[index]]
-    return starts[:count].copy()
+    ends = np.zeros(len(width), np.int64)
+    for query in range(1, len(width)):
+        ends[query] = ends[query - 1] + counts[query - 1] * (width[query - 1] - 1)
+    grouped, index = np.empty(len(written) - n_solutions, np.int64), 0
+    while index < len(written):
+        query = written[index]
+        for event in range(index + 1, index + width[query]):
+            grouped[ends[query]] = written[event]
+            ends[query] += 1
+        index += width[query]
+    return counts, grouped

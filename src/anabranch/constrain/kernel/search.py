@@ -9,6 +9,7 @@ is found once.
 The state of a search is in three arrays. `spans[depth, u]` is the start and the end, in the pool, of the list of
 variable u of the query. `need[u]` is the number of events that it still needs. `chosen[depth]` is the chosen role, its
 variable within the query, and the index in the pool from which the next depth chooses (-1 before the first choice).
+Every role in the list of the last event that is needed completes a solution.
 """
 
 from __future__ import annotations
@@ -38,17 +39,28 @@ def search(
     its variables; the events of a counted variable ascend.
     """
     variable = variables[roles[chosen[0, ROLE]].variable]
+    missing = 0
+    for u in range(variable.size):
+        missing += need[u]
     depth = 0
     chosen[0, POINTER] = -1
     while depth >= 0:
         if chosen[depth, POINTER] < 0:
             u = _fewest(spans, need, depth, variable.size)
-            if u < 0:
-                rest -= 1
+            if missing <= 1:
+                first, end = (spans[depth, u, 0], spans[depth, u, 1]) if missing else (0, 1)
+                rest -= end - first
                 if rest < 0:
                     break
-                solutions, length = _write(variable.query, variable.size, roles, chosen, depth, solutions, length)
+                if length + (end - first) * (depth + 3) > len(solutions):
+                    solutions = larger(solutions, length + (end - first) * (depth + 3))
+                for index in range(end - 1, first - 1, -1):
+                    chosen[depth + 1, ROLE], chosen[depth + 1, VARIABLE] = pool[index], u
+                    length = _write(
+                        variable.query, variable.size, roles, chosen, depth + missing, solutions, length
+                    )  # fmt: skip
                 depth -= 1
+                missing += 1
                 continue
             chosen[depth + 1, VARIABLE] = u
             chosen[depth, POINTER] = spans[depth, u, 1]
@@ -57,6 +69,7 @@ def search(
         chosen[depth, POINTER] -= 1
         if chosen[depth, POINTER] < spans[depth, u, 0]:
             need[u] += 1
+            missing += 1
             depth -= 1
             continue
         chosen[depth + 1, ROLE] = pool[chosen[depth, POINTER]]
@@ -67,6 +80,7 @@ def search(
             variables, pairs, checks, events, columns, roles, scale, radius, spans, need, chosen, depth, pool, used
         ):
             depth += 1
+            missing -= 1
             chosen[depth, POINTER] = -1
     return pool, solutions, length, rest
 
@@ -127,13 +141,12 @@ def _may_follow(pairs: Table, pair: int, events: Table, y: int, z: int) -> bool:
     return t + pairs[pair].earliest - slack <= other <= t + pairs[pair].latest + slack
 
 
-@compiled
-def _write(
-    query: int, size: int, roles: Table, chosen: I64, depth: int, solutions: I64, length: int
-) -> tuple[I64, int]:
-    """Append the roles chosen at depths 0 to `depth` as a solution; the events of each variable are sorted."""
-    if length + depth + 2 > len(solutions):
-        solutions = larger(solutions, length + depth + 2)
+@compiled_inline
+def _write(query: int, size: int, roles: Table, chosen: I64, depth: int, solutions: I64, length: int) -> int:
+    """Append the roles chosen at depths 0 to `depth` as a solution; the events of each variable are sorted.
+
+    Returns the new length of the solutions, which must have space.
+    """
     solutions[length] = query
     end = length + 1
     for u in range(size):
@@ -146,7 +159,7 @@ def _write(
                     index -= 1
                 solutions[index] = event
                 end += 1
-    return solutions, end
+    return end
 
 
 @compiled

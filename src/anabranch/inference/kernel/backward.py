@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_uncounted
 from anabranch.inference.kernel.forward import mle_path
 from anabranch.inference.kernel.inputs import Chain, Sensors
 from anabranch.inference.kernel.weights import (
@@ -27,7 +27,7 @@ from anabranch.inference.kernel.weights import (
 )
 
 
-@compiled
+@compiled_uncounted
 def back(
     chain: Chain, sensors: Sensors, readings: I32, last: bool, skip: bool, deep: bool, g: F64, g_levels: I32,
     behind: F64, behind_levels: I32, hits: I64, out: F64, out_levels: I32,

@@ -11,13 +11,13 @@ import math
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_uncounted
 from anabranch.inference.kernel.inputs import Chain, Sensors
 from anabranch.inference.kernel.rows import emit, make_columns, with_capacity
 from anabranch.inference.kernel.weights import copy_weights, is_deep, likeliest, settle, spread, total_weight, weigh
 
 
-@compiled
+@compiled_uncounted
 def predict(chain: Chain, started: bool, weights: F64, levels: I32, deep: bool, ahead: F64, ahead_levels: I32) -> None:
     """Compute the weights of a step before its readings, into `ahead`."""
     if started:
@@ -28,7 +28,7 @@ def predict(chain: Chain, started: bool, weights: F64, levels: I32, deep: bool, 
             ahead_levels[x] = 0
 
 
-@compiled
+@compiled_uncounted
 def correct(
     readings: I32, sensors: Sensors, hits: I64, ahead: F64, ahead_levels: I32, weights: F64, levels: I32
 ) -> tuple[bool, int, bool]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64, Bools
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_uncounted
 from anabranch.inference.kernel.backward import back, mark_steps
 from anabranch.inference.kernel.forward import correct, mle_path, predict
 from anabranch.inference.kernel.inputs import Chain, Sensors
@@ -60,7 +60,7 @@ def pair_rows(
     before, before_levels = np.empty(n_locations), np.empty(n_locations, np.int32)
     ahead, ahead_levels = np.empty(n_locations), np.empty(n_locations, np.int32)
     given, given_levels = np.empty(n_locations), np.empty(n_locations, np.int32)
-    hits = np.zeros(n_locations, np.int64)
+    hits, probability = np.zeros(n_locations, np.int64), np.empty(n_locations)
     step, previous, location, p = make_columns(4 * n_final + n_locations)
     deep, n = is_deep(weights, levels), 0
     for t in range(n_final):
@@ -75,8 +75,8 @@ def pair_rows(
         step, previous, location, p = with_capacity(step, previous, location, p, n + max(n_locations, len(chain.p)))
         first = n
         n = _write(
-            chain, started, before, before_levels, ahead, ahead_levels, given, given_levels, marginal, pairs, n,
-            previous, location, p,
+            chain, started, before, before_levels, ahead, ahead_levels, given, given_levels, probability, marginal,
+            pairs, n, previous, location, p,
         )  # fmt: skip
         for row in range(first, n):
             step[row] = t
@@ -106,17 +106,18 @@ def _look_ahead(
     settle(given, given_levels)
 
 
-@compiled
+@compiled_uncounted
 def _write(
     chain: Chain, started: bool, before: F64, before_levels: I32, ahead: F64, ahead_levels: I32, given: F64,
-    given_levels: I32, marginal: F64, pairs: bool, n: int, previous: I32, location: I32, p: F64,
+    given_levels: I32, now: F64, marginal: F64, pairs: bool, n: int, previous: I32, location: I32, p: F64,
 ) -> int:  # fmt: skip
-    """Write the rows of one step, from row n on, and update `marginal`; returns the new number of rows."""
+    """Write the rows of one step, from row n on, and update `marginal`; returns the new number of rows.
+
+    `now` is overwritten.
+    """
     total = total_weight(given, given_levels)
-    now = np.zeros(len(given))
     for y in range(len(given)):
-        if given[y] != 0.0:
-            now[y] = max(plain(given[y], given_levels[y]) / total, LEAST)
+        now[y] = max(plain(given[y], given_levels[y]) / total, LEAST) if given[y] != 0.0 else 0.0
     if not started:
         for y in range(len(given)):
             if now[y] != 0.0:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_uncounted
 from anabranch.inference.kernel.inputs import Chain, Sensors
 from anabranch.inference.kernel.rows import emit, make_columns, with_capacity
 from anabranch.inference.kernel.weights import copy_weights, plain, settle, total_weight, weigh
 from anabranch.splitmix import uniform
 
 
-@compiled
+@compiled_uncounted
 def _resample(weights: F64, levels: I32, n_particles: int, u: float, counts: F64) -> None:
     """Systematic resampling: the particles are placed at equal distances, from u on, along the cumulative weights."""
     total = total_weight(weights, levels)
@@ -29,7 +29,7 @@ def _resample(weights: F64, levels: I32, n_particles: int, u: float, counts: F64
     counts[last] += n_particles - placed  # The rest, due to rounding.
 
 
-@compiled
+@compiled_uncounted
 def _move(chain: Chain, seed: np.uint64, number: int, counts: F64, moved: F64) -> None:
     """Move each particle by a random transition; count the particles at each location in `moved`."""
     for x in range(len(moved)):

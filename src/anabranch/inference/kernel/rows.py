@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.arrays import F64, I32
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_uncounted
 from anabranch.inference.kernel.weights import likeliest, plain, total_weight
 
 #: Rows of a lower probability are dropped, pruned or not: a double can barely represent them.
@@ -33,7 +33,7 @@ def with_capacity(step: I32, previous: I32, location: I32, p: F64, needed: int) 
     return new_step, new_previous, new_location, new_p
 
 
-@compiled
+@compiled_uncounted
 def emit(
     weights: F64, levels: I32, prune: float, at: int, n: int, step: I32, previous: I32, location: I32, p: F64
 ) -> tuple[int, float]:

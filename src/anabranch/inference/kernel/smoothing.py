@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_uncounted
 from anabranch.inference.kernel.backward import fill_block, make_marks, mark_steps
 from anabranch.inference.kernel.inputs import Chain, Sensors
 from anabranch.inference.kernel.rows import NOTHING, emit, make_columns, with_capacity
@@ -30,7 +30,7 @@ def _begin(chain: Chain, g: F64, g_levels: I32, now: F64) -> None:
         now[x] = plain(weights[x], levels[x]) / total
 
 
-@compiled
+@compiled_uncounted
 def _carry(
     chain: Chain, g: F64, g_levels: I32, now: F64, after: F64, moves: F64, least: float, tables: bool, at: int, n: int,
     step: I32, previous: I32, location: I32, p: F64,

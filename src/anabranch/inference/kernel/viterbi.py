@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_uncounted
 from anabranch.inference.kernel.forward import correct, predict
 from anabranch.inference.kernel.inputs import Chain, Sensors
 from anabranch.inference.kernel.weights import DOWN, block_length, copy_weights, fill_weights, is_deep, likeliest
 
 
-@compiled
+@compiled_uncounted
 def _spread_max(weights: F64, levels: I32, deep: bool, chain: Chain, out: F64, out_levels: I32, came_from: I32) -> None:
     """out(y) = the maximum of weights(x) A(x, y) over x; came_from(y) = this x, the lowest one if several are equal."""
     fill_weights(out, out_levels, 0.0)
@@ -33,7 +33,7 @@ def _spread_max(weights: F64, levels: I32, deep: bool, chain: Chain, out: F64, o
                     out_levels[y] = level
 
 
-@compiled
+@compiled_uncounted
 def _best_forward(
     chain: Chain, sensors: Sensors, readings: I32, first: bool, deep: bool, weights: F64, levels: I32, ahead: F64,
     ahead_levels: I32, hits: I64, came_from: I32,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 from anabranch.arrays import F64, I32, I64
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_inline, compiled_uncounted
 from anabranch.inference.kernel.inputs import Sensors
 
 BITS = 512
@@ -24,7 +24,7 @@ UP, DOWN = 2.0**BITS, 2.0**-BITS
 _SLACK = 2.0**64
 
 
-@compiled
+@compiled_uncounted
 def copy_weights(weights: F64, levels: I32, out: F64, out_levels: I32) -> None:
     """Copy weights, in a loop: slice assignment takes Numba seconds to compile."""
     for x in range(len(weights)):
@@ -32,7 +32,7 @@ def copy_weights(weights: F64, levels: I32, out: F64, out_levels: I32) -> None:
         out_levels[x] = levels[x]
 
 
-@compiled
+@compiled_uncounted
 def fill_weights(weights: F64, levels: I32, weight: float) -> None:
     """Give every location the same weight."""
     for x in range(len(weights)):
@@ -40,7 +40,7 @@ def fill_weights(weights: F64, levels: I32, weight: float) -> None:
         levels[x] = 0
 
 
-@compiled
+@compiled_uncounted
 def spread(weights: F64, levels: I32, deep: bool, starts: I64, others: I32, p: F64, out: F64, out_levels: I32) -> None:
     """out(y) = the sum over x of weights(x) p(x, y): one step forward, or backward if the transitions are by target."""
     fill_weights(out, out_levels, 0.0)
@@ -69,7 +69,7 @@ def spread(weights: F64, levels: I32, deep: bool, starts: I64, others: I32, p: F
                     out[y] += w * DOWN
 
 
-@compiled
+@compiled_uncounted
 def weigh(weights: F64, levels: I32, readings: I32, sensors: Sensors, hits: I64, out: F64, out_levels: I32) -> bool:
     """out(x) = weights(x) b(x), where b is the likelihood of the readings; returns whether any weight is positive.
 
@@ -117,7 +117,7 @@ def weigh(weights: F64, levels: I32, readings: I32, sensors: Sensors, hits: I64,
     return left
 
 
-@compiled
+@compiled_uncounted
 def settle(weights: F64, levels: I32) -> tuple[int, bool]:
     """Scale weights, not all 0, by a power of two and bring them into range, in place.
 
@@ -133,7 +133,7 @@ def settle(weights: F64, levels: I32) -> tuple[int, bool]:
     return _settle_levels(weights, levels)
 
 
-@compiled
+@compiled_uncounted
 def _settle_levels(weights: F64, levels: I32) -> tuple[int, bool]:
     """`settle` if scaling is needed."""
     top, largest = 0, 0.0
@@ -164,7 +164,7 @@ def _settle_levels(weights: F64, levels: I32) -> tuple[int, bool]:
     return exponent + BITS * top, deep
 
 
-@compiled
+@compiled_uncounted
 def is_deep(weights: F64, levels: I32) -> bool:
     """Whether settled weights are on several levels."""
     for x in range(len(weights)):
@@ -173,7 +173,7 @@ def is_deep(weights: F64, levels: I32) -> bool:
     return False
 
 
-@compiled
+@compiled_inline
 def plain(weight: float, level: int) -> float:
     """A weight on level 0 or below as a double; 0 if it is below the range of doubles."""
     while level < 0 and weight != 0.0:
@@ -182,7 +182,7 @@ def plain(weight: float, level: int) -> float:
     return weight
 
 
-@compiled
+@compiled_uncounted
 def total_weight(weights: F64, levels: I32) -> float:
     """The sum of settled weights."""
     total = 0.0
@@ -192,7 +192,7 @@ def total_weight(weights: F64, levels: I32) -> float:
     return total
 
 
-@compiled
+@compiled_uncounted
 def likeliest(weights: F64, levels: I32) -> int:
     """The location of the largest settled weight; the lowest one if several are equal."""
     best, largest = -1, 0.0

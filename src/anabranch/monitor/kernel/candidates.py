@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anabranch.arrays import F64, I32, I64, U64
-from anabranch.compiled import assign, compiled
+from anabranch.compiled import assign, compiled, compiled_inline, compiled_uncounted
 
 #: A box is stored in at most about this many cells along an axis; cells are large enough for that.
 _MOST_CELLS = 64
@@ -20,7 +20,7 @@ _MOST_CELLS = 64
 LESS, AT_MOST, MORE, AT_LEAST, EQUAL, UNEQUAL = range(6)
 
 
-@compiled
+@compiled_inline
 def _mixed_hash(h: np.uint64, c: int) -> np.uint64:
     h = (h ^ np.uint64(c)) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -48,7 +48,7 @@ def cell_sizes(first_low: F64, first_high: F64, second_low: F64, second_high: F6
     return sizes
 
 
-@compiled
+@compiled_inline
 def _cell(x: float, size: float) -> int:
     return int(np.floor(min(max(x / size, -4e18), 4e18)))
 
@@ -95,7 +95,7 @@ def index_boxes(low: F64, high: F64, sizes: F64) -> tuple[I64, I64, U64]:
     return slots, sorted_boxes, sorted_hashes
 
 
-@compiled
+@compiled_uncounted
 def _next_cell(cell: I64, low: F64, high: F64, k: int, sizes: F64) -> bool:
     """Move `cell` to the next cell that a box touches; returns False if there is none."""
     for axis in range(len(cell)):
@@ -106,7 +106,7 @@ def _next_cell(cell: I64, low: F64, high: F64, k: int, sizes: F64) -> bool:
     return False
 
 
-@compiled
+@compiled_uncounted
 def _keys_agree(i: int, j: int, first_ranks: I64, second_ranks: I64, operators: I64) -> bool:
     """Whether the keys of two predictions satisfy all comparisons of the query; a rank below 0 is NULL."""
     for k in range(len(operators)):
@@ -187,13 +187,12 @@ def intersecting_pairs(begin: int, most: int, low: F64, high: F64, grid: Grid, k
                 if grid.hashes[entry] != h or (keys.different_parts and keys.first_part[k] == keys.second_part[other]):
                     continue
                 meets = True
-                for axis in range(axes):
-                    corner = max(low[k, axis], grid.low[other, axis])
-                    if corner > min(high[k, axis], grid.high[other, axis]) or (
-                        _cell(corner, grid.sizes[axis]) != cell[axis]
-                    ):
+                for axis in range(axes - 1, -1, -1):  # most boxes have a time in common
+                    if low[k, axis] > grid.high[other, axis] or grid.low[other, axis] > high[k, axis]:
                         meets = False
                         break
+                for axis in range(axes if meets else 0):
+                    meets &= _cell(max(low[k, axis], grid.low[other, axis]), grid.sizes[axis]) == cell[axis]
                 if meets and _keys_agree(k, other, keys.first_ranks, keys.second_ranks, keys.operators):
                     if count == len(pairs):
                         larger = np.empty((2 * count, 2), np.int64)

@@ -24,7 +24,16 @@ from anabranch.monitor.kernel.ellipsoid import PRECISION
 from anabranch.monitor.kernel.highest import SMALL_STEPS, highest, is_certain
 from anabranch.monitor.kernel.lines import Lines, plane_of, probability_at
 from anabranch.monitor.kernel.locations import are_convex, has_weighed_shape
-from anabranch.monitor.kernel.polygons import ROUNDING, Body, cut, earliest_in_plane, excess, extent, latest
+from anabranch.monitor.kernel.polygons import (
+    ROUNDING,
+    Body,
+    cut,
+    earliest_in_plane,
+    excess,
+    extent,
+    latest,
+    latest_of,
+)
 from anabranch.monitor.kernel.probabilities import Constraints, error_of, form_probability, has_choices, is_uncertain
 
 #: The most tangents per extreme. Each halves the distance at worst, and squares it if the boundary is smooth.
@@ -48,7 +57,7 @@ def certain_range(
     if top < level - PRECISION:
         return np.nan, np.nan
     if top < level:
-        begin = end = _latest(point)
+        begin = end = latest_of(point)
     elif _has_one_interval_each(constraints) and are_convex(constraints):
         begin, end = _cut_to_level(body, lines, constraints, level, point)
     elif len(point) == 1:
@@ -66,14 +75,6 @@ def curved_interval(body: Body, lines: Lines, constraints: Constraints, middle: 
         boundary = outline(body.corners[: body.n], lines, constraints)
         return earliest_in_plane(boundary, len(boundary)), latest(boundary, len(boundary))
     return _cut_to_level(body, lines, constraints, 0.0, middle)
-
-
-@compiled_inline
-def _latest(point: F64) -> float:
-    latest = point[0]
-    for j in range(1, len(point)):
-        latest = max(latest, point[j])
-    return latest
 
 
 @compiled_inline
@@ -110,7 +111,7 @@ def _cut_to_level(body: Body, lines: Lines, constraints: Constraints, level: flo
         begin = -farthest
         for row in range(dims - 1):
             planes[row] = 0.0
-    return (begin, end) if begin <= end else (_latest(point), _latest(point))
+    return (begin, end) if begin <= end else (latest_of(point), latest_of(point))
 
 
 @compiled_uncounted
@@ -304,13 +305,13 @@ def _add_instant(number: float, plane: F64, interval: F64, instants: F64, n: int
 @compiled
 def _first_reached(instants: F64, inside: float, lines: Lines, constraints: Constraints, level: float) -> float:
     """The first instant that reaches the level, on the way along some instants to `inside`, which reaches it."""
-    at, slope = np.empty(1), np.empty(1)
+    at, no_slope = np.empty(1), np.empty(0)
     outside = instants[0]
     for instant in instants:
         if (instant - inside) * (instants[0] - inside) <= 0.0:
             break
         at[0] = instant
-        if reaches(at, lines, constraints, level, slope):
+        if reaches(at, lines, constraints, level, no_slope):
             inside = instant
             break
         outside = instant
@@ -318,7 +319,7 @@ def _first_reached(instants: F64, inside: float, lines: Lines, constraints: Cons
         at[0] = 0.5 * (inside + outside)
         if at[0] in (inside, outside):
             break
-        if reaches(at, lines, constraints, level, slope):
+        if reaches(at, lines, constraints, level, no_slope):
             inside = at[0]
         else:
             outside = at[0]
@@ -326,12 +327,13 @@ def _first_reached(instants: F64, inside: float, lines: Lines, constraints: Cons
 
 
 @compiled_uncounted
-def reaches(point: F64, lines: Lines, constraints: Constraints, level: float, slope: F64) -> bool:
+def reaches(point: F64, lines: Lines, constraints: Constraints, level: float, no_slope: F64) -> bool:
     """Whether the probability at a point reaches a level, up to the error of an integral.
 
     Where the probability approaches 1 slowly, such an error would move the range. So level 1 needs certainty.
+    `no_slope` is an empty array.
     """
-    value = probability_at(point, lines, constraints, slope)
+    value = probability_at(point, lines, constraints, no_slope)
     if value >= level or value < level - _ERROR:
         return value >= level
     return level < 1.0 or has_choices(constraints) or is_certain(point, lines, constraints)
@@ -349,7 +351,7 @@ def _bisected(
     planes = np.zeros((dims, dims + 2))
     for j in range(dims):
         planes[j, j], planes[j, dims + 1] = 1.0, body.planes[0, dims + 1]
-    begin = _reached_until(body, planes, dims, 1.0, _latest(point), interval[0], lines, constraints, level)
+    begin = _reached_until(body, planes, dims, 1.0, latest_of(point), interval[0], lines, constraints, level)
     end = -np.inf
     for j in range(dims):
         planes[0] = 0.0

@@ -136,12 +136,18 @@ def signed_sums(numbers: F64, n: int) -> F64:
 
 @compiled
 def sorted_few(numbers: F64, n: int) -> F64:
-    """The first `n` numbers in ascending order, by insertion sort: fast for a few numbers, and quickly compiled."""
+    """The first `n` numbers in ascending order."""
     result = numbers[:n].copy()
-    for k in range(1, n):
-        number, index = result[k], k
-        while index > 0 and result[index - 1] > number:
-            result[index] = result[index - 1]
-            index -= 1
-        result[index] = number
+    sort_few(result, n)
     return result
+
+
+@compiled_inline
+def sort_few(numbers: F64, n: int) -> None:
+    """Sort the first `n` numbers, by insertion: fast for a few numbers, and quickly compiled."""
+    for k in range(1, n):
+        number, index = numbers[k], k
+        while index > 0 and numbers[index - 1] > number:
+            numbers[index] = numbers[index - 1]
+            index -= 1
+        numbers[index] = number

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from anabranch.arrays import F64
-from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.compiled import assign, compiled, compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.curves import outside_curve
 from anabranch.monitor.kernel.distributions import ZERO
 from anabranch.monitor.kernel.lines import Lines, probability_at
@@ -16,6 +17,8 @@ from anabranch.monitor.kernel.probabilities import Constraints
 
 #: The approximate error of probabilities that are found by search.
 PRECISION = 1e-8
+#: A search ends if the logarithm can rise by at most this much.
+_CONVERGED = 1e-9
 #: A set whose extent in a direction is this much smaller than its largest extent has none: corners of four instants are
 #: computed from several planes, and are less exact than these.
 _FLAT = 1e-9
@@ -108,37 +111,31 @@ def from_frame(coordinates: F64, frame: Frame, point: F64) -> None:
 
 
 @compiled
-def box(body: Body) -> tuple[F64, F64]:
-    """The least and the greatest coordinates of a set."""
-    dims = body.corners.shape[1]
-    low, high = np.full(dims, np.inf), np.full(dims, -np.inf)
-    for k in range(body.n):
-        for j in range(dims):
-            low[j], high[j] = min(low[j], body.corners[k, j]), max(high[j], body.corners[k, j])
-    return low, high
-
-
-@compiled
 def climb(
-    low: F64, high: F64, body: Body, frame: Frame, lines: Lines, constraints: Constraints, bound: float, point: F64
-) -> float:
+    low: F64, high: F64, body: Body, frame: Frame, lines: Lines, constraints: Constraints, is_convex: bool,
+    bound: float, threshold: float, point: F64,
+) -> float:  # fmt: skip
     """A local maximum of the probability and its instants, by the ellipsoid method, from a box around the set.
 
-    An ellipsoid that contains the best point is halved, by a plane that its center violates or by the gradient of the
-    logarithm at its center, and replaced by a smaller ellipsoid around that half. `low`, `high` and `body` are in the
-    coordinates of the frame, `point` is not.
+    An ellipsoid that contains the best point is cut, by a plane that its center violates or by the gradient of the
+    logarithm at its center, and replaced by a smaller ellipsoid around what is left. With `is_convex` the logarithm is
+    concave: the best point is not only uphill, but as far as the tangent needs to reach the best value so far, or the
+    threshold; if nothing can reach it, the search ends. `low`, `high` and `body` are in the coordinates of the frame,
+    `point` is not.
     """
     dims = len(low)
-    x, half, factor = np.empty(dims), np.empty(dims), np.zeros((dims, dims))
+    x, half = np.empty(dims), np.empty(dims)
+    factor = np.zeros((dims + 1, dims))  # the last row is the direction of a cut
     for j in range(dims):
         half[j] = max(0.5 * (high[j] - low[j]), 1e-12 * max(1.0, abs(low[j])))
         x[j], factor[j, j] = 0.5 * (high[j] + low[j]), np.sqrt(dims) * half[j]
     at, slope, rise = np.empty(len(point)), np.empty(dims), np.empty(len(point))
     top = probability_at(point, lines, constraints, rise)
     for _ in range(250 * dims):
-        violated, is_outside = _most_violated(x, half, body), False
+        violated, is_outside, depth = _most_violated(x, half, body), False, 0.0
         if violated >= 0:
             assign(slope, body.planes[violated, :dims])
+            depth = max(0.0, excess(body.planes[violated], x) - body.planes[violated, dims + 1])
         else:
             from_frame(x, frame, at)
             is_outside = outside_curve(at, lines, constraints, rise) > 0.0
@@ -152,16 +149,18 @@ def climb(
                 assign(point, at)
             if top >= bound * (1.0 - 1e-13):
                 break
-        length = _halve(x, factor, slope)
-        # The ellipsoid is so thin that rounding errors dominate.
-        if not length > 1e-14 * largest(slope) * largest(half) or (
-            violated < 0 and not is_outside and length < PRECISION
+            if is_convex and value > 0.0:
+                depth = math.log(max(top, threshold) / value)
+        length = _shrink(x, factor, slope, depth)
+        # What is left cannot be better, or the ellipsoid is so thin that rounding errors dominate.
+        if (violated < 0 and not is_outside and length - depth < _CONVERGED) or (
+            not length - depth > 1e-14 * largest(slope) * largest(half)
         ):
             break
     return top
 
 
-@compiled
+@compiled_uncounted
 def _most_violated(x: F64, half: F64, body: Body) -> int:
     """The plane that a point violates most; -1 if it violates none."""
     worst, violated = 1e-12, -1
@@ -175,32 +174,38 @@ def _most_violated(x: F64, half: F64, body: Body) -> int:
     return violated
 
 
-@compiled
-def _halve(x: F64, factor: F64, slope: F64) -> float:
-    """Replace an ellipsoid by one around its lower half; returns its old extent along the slope.
+@compiled_uncounted
+def _shrink(x: F64, factor: F64, slope: F64, depth: float) -> float:
+    """Replace an ellipsoid by one around the part of it that is lower than its center by `depth` or more.
 
     The ellipsoid is the image of the unit ball under `factor`. Unlike `factor` times its transpose, this stays accurate
-    for many halvings.
+    for many cuts. Returns its old extent along the slope; if `depth` is more than that, nothing is left, and the
+    ellipsoid is not changed.
     """
-    dims = len(x)
-    direction = np.zeros(dims)
-    length = 0.0
+    dims, length = len(x), 0.0
     for j in range(dims):
+        along = 0.0
         for i in range(dims):
-            direction[j] += factor[i, j] * slope[i]
-        length += direction[j] * direction[j]
+            along += factor[i, j] * slope[i]
+        length += along * along
     length = np.sqrt(length)
-    if length == 0.0:
-        return 0.0
-    wider, flatter = 0.5, 0.0  # the half of an interval
+    if depth >= length:
+        return length
+    share = depth / length  # of the extent that is cut off in addition to the half
+    lower = (1.0 + dims * share) / (dims + 1)
+    wider, flatter = 0.5 * (1.0 - share), 0.0  # what is left of an interval
     if dims > 1:
-        wider = dims / np.sqrt(dims * dims - 1.0)
-        flatter = np.sqrt((dims - 1.0) / (dims + 1.0)) - 1.0
+        wider = dims * np.sqrt((1.0 - share * share) / (dims * dims - 1.0))
+        flatter = np.sqrt((dims - 1.0) * (1.0 - share) / ((dims + 1.0) * (1.0 + share))) - 1.0
+    for k in range(dims):
+        factor[dims, k] = 0.0
+        for i in range(dims):
+            factor[dims, k] += factor[i, k] * slope[i] / length
     for i in range(dims):
         along = 0.0
         for j in range(dims):
-            along += factor[i, j] * direction[j] / length
-        x[i] -= along / (dims + 1)
+            along += factor[i, j] * factor[dims, j]
+        x[i] -= lower * along
         for j in range(dims):
-            factor[i, j] = wider * (factor[i, j] + flatter * along * direction[j] / length)
+            factor[i, j] = wider * (factor[i, j] + flatter * along * factor[dims, j])
     return length

@@ -27,8 +27,9 @@ from anabranch.monitor.kernel.trees import group_probability
 class Lines(NamedTuple):
     """The predictions as lines: value v at instant x is base[v] + rate[v] * x, with error[v].
 
-    `size` is the magnitude of the terms of each value, from which rounding errors follow. `center` and `plane` are
-    scratch arrays, for the values at some instants and for a form as a function of them.
+    `size` is the magnitude of the terms of each value, from which rounding errors follow. `center`, `plane` and `room`
+    are scratch arrays: for the values at some instants, for a form as a function of them, and (rows, dims + 2) for
+    half-planes and corners.
     """
 
     base: F64
@@ -37,6 +38,7 @@ class Lines(NamedTuple):
     size: F64
     center: F64
     plane: F64
+    room: F64
 
 
 @compiled_inline
@@ -79,7 +81,10 @@ def allowed_predictions(bounds: F64, widen: int, error: float) -> tuple[float, f
 
 @compiled_uncounted
 def probability_at(point: F64, lines: Lines, constraints: Constraints, slope: F64) -> float:
-    """The probability at a point; the negative gradient of its logarithm is written to `slope`."""
+    """The probability at a point; the negative gradient of its logarithm is written to `slope`.
+
+    If `slope` is empty, none is computed: that of forms that share values takes an integral for each of them.
+    """
     predict_values(point, lines, constraints)
     if has_choices(constraints):
         return _sum_of_choices(lines, constraints, slope)
@@ -164,6 +169,8 @@ def _slope_away_from_center(s: int, center: F64, lines: Lines, constraints: Cons
 @compiled_uncounted
 def add_slope(f: int, decline: float, lines: Lines, constraints: Constraints, slope: F64) -> None:
     """Add the slope of a function that declines at this rate with the predicted value of a form."""
+    if len(slope) == 0:
+        return
     u, v = constraints.forms[f, 0], constraints.forms[f, 1]
     slope[constraints.axis[u]] += decline * lines.rate[u]
     if v >= 0:
@@ -173,7 +180,7 @@ def add_slope(f: int, decline: float, lines: Lines, constraints: Constraints, sl
 @compiled_uncounted
 def _add_joint_slope(g: int, value: float, center: F64, lines: Lines, constraints: Constraints, slope: F64) -> None:
     """The same for a group of forms, by finite differences."""
-    for v in range(len(center)):
+    for v in range(len(center) if len(slope) > 0 else 0):
         if _is_used(v, g, constraints):
             step = 1e-8 * (largest(lines.error) + 1e-3 * abs(center[v]))
             original = center[v]

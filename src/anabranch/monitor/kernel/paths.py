@@ -67,7 +67,7 @@ def accelerated_regions(
     """
     found, count = np.empty((len(members) + 16, 7)), ZERO
     n_values = len(rules.value_of)
-    lines, point, slope = empty_lines(n_values, ZERO + 1), np.zeros(1), np.empty(1)
+    lines, point, no_slope = empty_lines(n_values, ZERO + 1, 0), np.zeros(1), np.empty(0)
     paths = Paths(
         np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(4), np.empty(3), np.empty((2, 3))
     )
@@ -91,7 +91,7 @@ def accelerated_regions(
                     assign(larger, found)
                     found = larger
                 if _write_region(
-                    instants, begin, end, high, rules, constraints, paths, lines, point, slope, found[count]
+                    instants, begin, end, high, rules, constraints, paths, lines, point, no_slope, found[count]
                 ):
                     found[count, 0] = k
                     count += 1
@@ -402,7 +402,7 @@ def _is_in_areas(rules: MatchRules, constraints: Constraints, lines: Lines) -> b
 @compiled
 def _write_region(
     instants: F64, begin: int, end: int, high: float, rules: MatchRules, constraints: Constraints, paths: Paths,
-    lines: Lines, point: F64, slope: F64, found: F64,
+    lines: Lines, point: F64, no_slope: F64, found: F64,
 ) -> bool:  # fmt: skip
     """Write a run of matching instants, from element `begin` of `_matching` to before `end`, as a region.
 
@@ -415,7 +415,7 @@ def _write_region(
     best, top = 0.5 * (first + last), 1.0
     is_exact = len(constraints.groups) == 0 and not has_weighed_shape(constraints)
     if not is_exact:
-        best, top = _highest(steps, constraints, paths, lines, point, slope)
+        best, top = _highest(steps, constraints, paths, lines, point, no_slope)
     if top < rules.threshold or top <= 0.0:
         return False
     found[1], found[2], found[3], found[4], found[5] = first, last, np.nan, np.nan, top
@@ -424,8 +424,8 @@ def _write_region(
         found[3], found[4] = first, last
     elif 0.0 < rules.level <= top + PRECISION:
         level = min(rules.level, top)
-        found[3] = _first_reached(steps, best, constraints, paths, lines, level, point, slope)
-        found[4] = _first_reached(steps[::-1].copy(), best, constraints, paths, lines, level, point, slope)
+        found[3] = _first_reached(steps, best, constraints, paths, lines, level, point, no_slope)
+        found[4] = _first_reached(steps[::-1].copy(), best, constraints, paths, lines, level, point, no_slope)
     return True
 
 
@@ -452,15 +452,15 @@ def _steps(instants: F64, first: float, last: float) -> F64:
 
 @compiled
 def _highest(
-    steps: F64, constraints: Constraints, paths: Paths, lines: Lines, point: F64, slope: F64
+    steps: F64, constraints: Constraints, paths: Paths, lines: Lines, point: F64, no_slope: F64
 ) -> tuple[float, float]:
     """The instant with the highest probability, and the probability: the best two of some instants are refined."""
     middle = 0.5 * (steps[0] + steps[-1])
-    if _probability(middle, constraints, paths, lines, point, slope) >= _CERTAIN:
+    if _probability(middle, constraints, paths, lines, point, no_slope) >= _CERTAIN:
         return middle, 1.0
     values, best, top = np.empty(len(steps)), ZERO, -1.0
     for k in range(len(steps)):
-        values[k] = _probability(steps[k], constraints, paths, lines, point, slope)
+        values[k] = _probability(steps[k], constraints, paths, lines, point, no_slope)
         if values[k] > top:
             best, top = k, values[k]
         if top >= _CERTAIN:
@@ -476,8 +476,8 @@ def _highest(
         low, high = steps[max(k - 1, 0)], steps[min(k + 1, len(steps) - 1)]
         for _ in range(_REFINEMENTS):
             one, two = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-            first_value = _probability(one, constraints, paths, lines, point, slope)
-            second_value = _probability(two, constraints, paths, lines, point, slope)
+            first_value = _probability(one, constraints, paths, lines, point, no_slope)
+            second_value = _probability(two, constraints, paths, lines, point, no_slope)
             if max(first_value, second_value) > top:
                 instant, top = (one, first_value) if first_value >= second_value else (two, second_value)
             if first_value >= second_value:
@@ -488,16 +488,16 @@ def _highest(
 
 
 @compiled
-def _probability(t: float, constraints: Constraints, paths: Paths, lines: Lines, point: F64, slope: F64) -> float:
+def _probability(t: float, constraints: Constraints, paths: Paths, lines: Lines, point: F64, no_slope: F64) -> float:
     """The probability at an instant."""
     _move_to(t, paths, lines)
-    return probability_at(point, lines, constraints, slope)
+    return probability_at(point, lines, constraints, no_slope)
 
 
 @compiled
 def _first_reached(
     steps: F64, inside: float, constraints: Constraints, paths: Paths, lines: Lines, level: float, point: F64,
-    slope: F64,
+    no_slope: F64,
 ) -> float:  # fmt: skip
     """The first instant that reaches a level, on the way along some instants to `inside`, which reaches it."""
     outside = steps[0]
@@ -505,7 +505,7 @@ def _first_reached(
         if (t - inside) * (steps[0] - inside) <= 0.0:
             break
         _move_to(t, paths, lines)
-        if reaches(point, lines, constraints, level, slope):
+        if reaches(point, lines, constraints, level, no_slope):
             inside = t
             break
         outside = t
@@ -514,7 +514,7 @@ def _first_reached(
         if middle in (inside, outside):
             return inside
         _move_to(middle, paths, lines)
-        if reaches(point, lines, constraints, level, slope):
+        if reaches(point, lines, constraints, level, no_slope):
             inside = middle
         else:
             outside = middle

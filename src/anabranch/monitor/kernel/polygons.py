@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anabranch.arrays import F64, I64
-from anabranch.compiled import assign, compiled, compiled_inline
+from anabranch.arrays import F64
+from anabranch.compiled import assign, compiled, compiled_inline, compiled_uncounted
 from anabranch.monitor.kernel.distributions import ZERO
 
 #: A difference that is this much smaller than its operands is a rounding error.
@@ -113,36 +113,78 @@ def _without_duplicates(corners: F64, n: int) -> int:
 
 
 @compiled
-def vertices(planes: F64, n_planes: int, out: F64) -> int:
+def vertices(planes: F64, n_planes: int, low: F64, high: F64, out: F64) -> int:
     """Write the corners of a bounded intersection of half-planes to `out`, in any order; returns their number.
 
-    A corner is the intersection of `dims` planes. All combinations are tried, for a few planes in a few dimensions.
+    A corner is the intersection of `dims` planes. All combinations of those are tried that touch a box around the set:
+    at first that from `low` to `high`, up to the slack of the first plane.
     """
     dims = planes.shape[1] - 2
-    chosen = np.arange(dims)
-    n_out = ZERO
-    while True:
-        point, is_one = _intersection(planes, chosen)
-        if is_one and _is_within(planes, n_planes, point) and not _is_known(out, n_out, point) and n_out < len(out):
+    box, n_out, n_kept = np.empty((2, dims)), ZERO, ZERO
+    for j in range(dims):
+        box[0, j], box[1, j] = low[j] - planes[0, dims + 1], high[j] + planes[0, dims + 1]
+    for k in range(2 * n_planes):
+        if not _shrink_box(planes[k % n_planes], box):
+            return n_out
+    kept = np.empty(n_planes, np.int64)
+    for k in range(n_planes):
+        if _farthest_beyond(planes[k], box) >= -4.0 * planes[k, dims + 1]:
+            kept[n_kept] = k
+            n_kept += 1
+    chosen, rows, point = np.arange(dims), np.empty((dims, dims + 1)), np.empty(dims)
+    while n_kept >= dims:
+        for k in range(dims):
+            assign(rows[k], planes[kept[chosen[k]], : dims + 1])
+        if (
+            _intersection(rows, point)
+            and _is_within(planes, n_planes, point)
+            and not _is_known(out, n_out, point)
+            and n_out < len(out)
+        ):
             assign(out[n_out], point)
             n_out += 1
         k = dims - 1
-        while k >= 0 and chosen[k] == n_planes - dims + k:
+        while k >= 0 and chosen[k] == n_kept - dims + k:
             k -= 1
         if k < 0:
-            return n_out
+            break
         chosen[k] += 1
         for j in range(k + 1, dims):
             chosen[j] = chosen[j - 1] + 1
+    return n_out
 
 
-@compiled
-def _intersection(planes: F64, chosen: I64) -> tuple[F64, bool]:
-    """The intersection of `dims` planes, by Gaussian elimination; and whether it is exactly one point."""
-    dims = len(chosen)
-    rows = np.empty((dims, dims + 1))
-    for k in range(dims):
-        assign(rows[k], planes[chosen[k], : dims + 1])
+@compiled_inline
+def _farthest_beyond(plane: F64, box: F64) -> float:
+    """By how much a point of a box violates a half-plane at most."""
+    dims = box.shape[1]
+    beyond = -float(plane[dims])
+    for j in range(dims):
+        beyond += plane[j] * (box[1, j] if plane[j] > 0.0 else box[0, j])
+    return beyond
+
+
+@compiled_inline
+def _shrink_box(plane: F64, box: F64) -> bool:
+    """Make a box smaller; it keeps all its points inside a half-plane. Returns False if there are none."""
+    dims = box.shape[1]
+    left = plane[dims] + plane[dims + 1]  # of the bound, if all coordinates are as far inside as they can be
+    for j in range(dims):
+        left -= plane[j] * (box[0, j] if plane[j] > 0.0 else box[1, j])
+    if left < -plane[dims + 1]:
+        return False
+    for j in range(dims):
+        if plane[j] > 0.0:
+            box[1, j] = min(box[1, j], box[0, j] + max(0.0, left) / plane[j])
+        elif plane[j] < 0.0:
+            box[0, j] = max(box[0, j], box[1, j] + max(0.0, left) / plane[j])
+    return True
+
+
+@compiled_uncounted
+def _intersection(rows: F64, point: F64) -> bool:
+    """Write the intersection of `dims` planes, by Gaussian elimination; returns whether it is exactly one point."""
+    dims = len(point)
     for k in range(dims):
         pivot = k
         for j in range(k + 1, dims):
@@ -152,7 +194,7 @@ def _intersection(planes: F64, chosen: I64) -> tuple[F64, bool]:
         for j in range(dims):
             size = max(size, abs(rows[pivot, j]))
         if abs(rows[pivot, k]) <= ROUNDING * size or size == 0.0:
-            return rows[0, :dims].copy(), False
+            return False
         for j in range(dims + 1):
             rows[k, j], rows[pivot, j] = rows[pivot, j], rows[k, j]
         for other in range(dims):
@@ -160,13 +202,12 @@ def _intersection(planes: F64, chosen: I64) -> tuple[F64, bool]:
                 share = rows[other, k] / rows[k, k]
                 for j in range(k, dims + 1):
                     rows[other, j] -= share * rows[k, j]
-    point = np.empty(dims)
     for k in range(dims):
         point[k] = rows[k, dims] / rows[k, k]
-    return point, True
+    return True
 
 
-@compiled
+@compiled_uncounted
 def _is_within(planes: F64, n_planes: int, point: F64) -> bool:
     for k in range(n_planes):
         if excess(planes[k], point) > planes[k, len(point) + 1]:
@@ -174,7 +215,7 @@ def _is_within(planes: F64, n_planes: int, point: F64) -> bool:
     return True
 
 
-@compiled
+@compiled_uncounted
 def _is_known(out: F64, n_out: int, point: F64) -> bool:
     for k in range(n_out):
         same = True
@@ -203,9 +244,17 @@ def latest(corners: F64, n: int) -> float:
     """The latest instant of any point of the set; it is that of a corner."""
     best = -np.inf
     for k in range(n):
-        for j in range(corners.shape[1]):
-            best = max(best, corners[k, j])
+        best = max(best, latest_of(corners[k]))
     return best
+
+
+@compiled_inline
+def latest_of(point: F64) -> float:
+    """The latest instant of a point."""
+    last = point[0]
+    for j in range(1, len(point)):
+        last = max(last, point[j])
+    return last
 
 
 @compiled_inline
@@ -222,24 +271,41 @@ def earliest_in_plane(corners: F64, n: int) -> float:
 
 
 @compiled
-def earliest(planes: F64, n_planes: int, scratch: F64) -> float:
-    """The smallest latest instant over a set given by its planes; each axis in turn is assumed to be the latest."""
-    dims = planes.shape[1] - 2
+def earliest(body: Body, scratch: F64) -> float:
+    """The smallest latest instant over a set: that of a corner, or with each axis in turn as the latest."""
+    dims, n_planes = body.planes.shape[1] - 2, body.n_planes
+    low, high = box(body)
+    best, least = np.inf, -np.inf
+    for j in range(dims):
+        least = max(least, low[j])  # no point has an earlier latest instant
+    for k in range(body.n):
+        best = min(best, latest_of(body.corners[k]))
     extended = np.zeros((n_planes + dims - 1, dims + 2))
-    assign(extended, planes[:n_planes])
-    best = np.inf
-    for k in range(dims):
+    assign(extended, body.planes[:n_planes])
+    for k in range(dims if best > least else 0):
         row = n_planes
         for j in range(dims):
+            high[j] = min(high[j], best)
             if j != k:
                 extended[row] = 0.0
                 # The first plane is the end of a prediction: it has the slack of an instant.
-                extended[row, j], extended[row, k], extended[row, dims + 1] = 1.0, -1.0, planes[0, dims + 1]
+                extended[row, j], extended[row, k], extended[row, dims + 1] = 1.0, -1.0, body.planes[0, dims + 1]
                 row += 1
-        n = vertices(extended, row, scratch)
+        n = vertices(extended, row, low, high, scratch)
         for corner in range(n):
             best = min(best, scratch[corner, k])
     return best
+
+
+@compiled
+def box(body: Body) -> tuple[F64, F64]:
+    """The least and the greatest coordinates of a set."""
+    dims = body.corners.shape[1]
+    low, high = np.full(dims, np.inf), np.full(dims, -np.inf)
+    for k in range(body.n):
+        for j in range(dims):
+            low[j], high[j] = min(low[j], body.corners[k, j]), max(high[j], body.corners[k, j])
+    return low, high
 
 
 @compiled_inline
@@ -314,10 +380,24 @@ def cut(body: Body, extra: F64, count: int) -> tuple[F64, int]:
             n = clip(corners, n, extra[k], other)
             corners, other = other, corners
         return corners, n
+    if not _cuts_any(body, extra, count):
+        return corners, n
     planes = np.empty((body.n_planes + count, dims + 2))
     assign(planes, body.planes[: body.n_planes])
     assign(planes[body.n_planes :], extra[:count])
-    return corners, vertices(planes, len(planes), corners) if count else n
+    low, high = box(body)
+    return corners, vertices(planes, len(planes), low, high, corners)
+
+
+@compiled_uncounted
+def _cuts_any(body: Body, extra: F64, count: int) -> bool:
+    """Whether a corner violates one of some half-planes by more than its slack."""
+    dims = extra.shape[1] - 2
+    for k in range(count):
+        for corner in range(body.n):
+            if excess(extra[k], body.corners[corner]) > extra[k, dims + 1]:
+                return True
+    return False
 
 
 @compiled

@@ -100,7 +100,7 @@ def _paths(
     """The paths of candidates. On the globe they are divided by the scale, so that lengths are distances there."""
     n, shapes = len(candidates.members), constraints.shapes
     x, dx, y, dy, slack, shortest = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    low, high, lines = np.empty(2), np.empty(2), empty_lines(len(rules.value_of), 1)
+    low, high, lines = np.empty(2), np.empty(2), empty_lines(len(rules.value_of), 1, 0)
     of_x, of_y = constraints.forms[shapes.forms[shape, 0]], constraints.forms[shapes.forms[shape, 1]]
     for j in range(n):
         align(candidates.members[j], candidates.shifts[j], predictions, rules, constraints, low, high, lines)

@@ -17,7 +17,7 @@ from anabranch.compiled import assign, compiled, compiled_inline, compiled_uncou
 from anabranch.monitor.kernel.certain import certain_range, curved_interval
 from anabranch.monitor.kernel.curves import curve_of, outline, trim
 from anabranch.monitor.kernel.distributions import ZERO
-from anabranch.monitor.kernel.highest import highest_from
+from anabranch.monitor.kernel.highest import highest_from, is_certain
 from anabranch.monitor.kernel.lines import Lines, allowed_predictions, plane_of
 from anabranch.monitor.kernel.pieces import count_choices, piece_planes
 from anabranch.monitor.kernel.polygons import (
@@ -34,7 +34,7 @@ from anabranch.monitor.kernel.polygons import (
     touches_only,
     vertices,
 )
-from anabranch.monitor.kernel.probabilities import Constraints, error_of
+from anabranch.monitor.kernel.probabilities import Constraints, error_of, has_choices
 from anabranch.monitor.kernel.shapes import most_pieces, scale_range, write_distances
 
 #: How far a sample is moved from the best point towards the middle of its region, because the best point may be on an
@@ -79,6 +79,41 @@ class PredictionArrays(NamedTuple):
     period: F64
 
 
+class Found(NamedTuple):
+    """Room for regions: what `regions` returns, with more rows."""
+
+    combination: I64
+    interval: F64
+    certain: F64
+    probability: F64
+    sample: F64
+    corners: F64
+    starts: I64
+
+
+class Scratch(NamedTuple):
+    """Room for the region of one combination.
+
+    Attributes
+    ----------
+    low, high : when each prediction applies
+    planes, is_open : half-planes, and whether each excludes its side
+    corners : (2, corners, dims) those of a polygon before and after a cut
+    middle, point : the mean of the corners, and the instants with the highest probability
+    pieces, n_pieces : the matching intervals of each shape, and their number
+    """
+
+    low: F64
+    high: F64
+    planes: F64
+    is_open: Bools
+    corners: F64
+    middle: F64
+    point: F64
+    pieces: F64
+    n_pieces: I64
+
+
 @compiled
 def regions(
     members: I64,
@@ -103,54 +138,85 @@ def regions(
     """
     n, operands = members.shape
     capacity = n * len(rules.cells) * most_choices
-    combination, interval, probability = np.empty(capacity, np.int64), np.empty((capacity, 2)), np.empty(capacity)
-    certain = np.full((capacity, 2), np.nan)
-    sample, corners = np.empty((capacity, dims)), np.empty((capacity * most_corners, dims))
-    starts = np.zeros(capacity + 1, np.int64)
-    n_values = len(rules.value_of)
-    n_shapes, is_curved = len(constraints.shapes.forms), curve_of(constraints) >= 0
-    pieces, n_pieces = np.empty((n_shapes, most_pieces(constraints.shapes), 4)), np.empty(n_shapes, np.int64)
-    lines = empty_lines(n_values, dims)
-    low, high = np.empty(operands), np.empty(operands)
-    planes = np.empty((2 * operands + operands * operands + 2 * len(constraints.forms) + 2 * n_shapes, dims + 2))
-    is_open, scratch, point = np.empty(len(planes), np.bool_), np.empty((2, most_corners + 8, dims)), np.empty(dims)
-    middle, count = np.empty(dims), 0
-    for k in range(n):
-        reach = align(members[k], shifts[k], predictions, rules, constraints, low, high, lines)
-        choices = count_choices(reach, lines, constraints, pieces, n_pieces)
+    found = Found(
+        np.empty(capacity, np.int64), np.empty((capacity, 2)), np.full((capacity, 2), np.nan), np.empty(capacity),
+        np.empty((capacity, dims)), np.empty((capacity * most_corners, dims)), np.zeros(capacity + 1, np.int64),
+    )  # fmt: skip
+    n_shapes = len(constraints.shapes.forms)
+    n_planes = 2 * operands + operands * operands + 2 * len(constraints.forms) + 2 * n_shapes
+    scratch = Scratch(
+        np.empty(operands), np.empty(operands), np.empty((n_planes, dims + 2)), np.empty(n_planes, np.bool_),
+        np.empty((2, most_corners + 8, dims)), np.empty(dims), np.empty(dims),
+        np.empty((n_shapes, most_pieces(constraints.shapes), 4)), np.empty(n_shapes, np.int64),
+    )  # fmt: skip
+    rows = 2 * len(constraints.forms) + 2 * (most_corners + 8 + 2 * len(constraints.forms))
+    lines = empty_lines(len(rules.value_of), dims, rows)
+    count = _write_regions(members, shifts, predictions, rules, constraints, lines, scratch, found)
+    return (
+        found.combination[:count], found.interval[:count], found.certain[:count], found.probability[:count],
+        found.sample[:count], found.corners[: found.starts[count]].copy(), found.starts[: count + 1],
+    )  # fmt: skip
+
+
+@compiled_uncounted
+def _write_regions(
+    members: I64, shifts: F64, predictions: PredictionArrays, rules: MatchRules, constraints: Constraints,
+    lines: Lines, scratch: Scratch, found: Found,
+) -> int:  # fmt: skip
+    """Write the regions of all combinations; returns their number.
+
+    It counts no references: with that of all arrays of each call, a combination takes twice as long.
+    """
+    planes, is_open, middle, point, count = scratch.planes, scratch.is_open, scratch.middle, scratch.point, ZERO
+    is_curved, is_simple = curve_of(constraints) >= 0, not has_choices(constraints)
+    for k in range(len(members)):
+        reach = align(members[k], shifts[k], predictions, rules, constraints, scratch.low, scratch.high, lines)
+        choices = count_choices(reach, lines, constraints, scratch.pieces, scratch.n_pieces)
         for number in range(len(rules.cells) * choices):
-            cell = rules.cells[number // choices]
-            n_planes = _limit_planes(low, high, reach, rules, planes, is_open)
-            n_planes = _constraint_planes(cell, rules.widen, constraints, lines, planes, is_open, n_planes)
-            n_planes = piece_planes(number % choices, reach, constraints, pieces, n_pieces, planes, is_open, n_planes)
-            region, n_corners = _corners(low, high, planes, is_open, n_planes, scratch)
+            n = _limit_planes(scratch.low, scratch.high, reach, rules, planes, is_open)
+            n = _constraint_planes(rules.cells[number // choices], rules.widen, constraints, lines, planes, is_open, n)
+            n = piece_planes(number % choices, reach, constraints, scratch.pieces, scratch.n_pieces, planes, is_open, n)
+            which, n_corners = _corners(scratch, n)
+            region = scratch.corners[which]
             mean(region, n_corners, middle)
             if is_curved and n_corners > 0:
-                n_corners = trim(Body(region, n_corners, planes, n_planes), is_open, lines, constraints, middle)
+                n_corners = trim(Body(region, n_corners, planes, n), is_open, lines, constraints, middle)
             if n_corners == 0:
                 continue
-            body = Body(region, n_corners, planes, n_planes)
+            body = Body(region, n_corners, planes, n)
             assign(point, middle)
-            p = highest_from(body, lines, constraints, rules.threshold, point)
+            # This decides most regions, and a call with all arrays takes as long as the rest of one.
+            is_sure = is_simple and is_certain(point, lines, constraints)
+            p = 1.0 if is_sure else highest_from(body, lines, constraints, rules.threshold, point)
             if p < rules.threshold or p <= 0.0:
                 continue
-            interval[count, 0], interval[count, 1] = _earliest(body, scratch[1]), latest(region, n_corners)
-            if is_curved and n_corners > 2:
-                interval[count, 0], interval[count, 1] = curved_interval(body, lines, constraints, middle)
-            combination[count], probability[count] = k, p
-            if rules.level > 0.0:
-                certain[count, 0], certain[count, 1] = certain_range(
-                    body, lines, constraints, rules.level, p, point, interval[count]
-                )
-            for j in range(dims):
-                sample[count, j] = point[j] + INWARD * (middle[j] - point[j])
-            assign(corners[starts[count] :], region[:n_corners])
-            starts[count + 1] = starts[count] + n_corners
+            found.combination[count], found.probability[count] = k, p
+            _write_times(body, lines, constraints, rules, p, scratch, which, count, found)
+            assign(found.corners[found.starts[count] :], region[:n_corners])
+            found.starts[count + 1] = found.starts[count] + n_corners
             count += 1
-    return (
-        combination[:count], interval[:count], certain[:count], probability[:count], sample[:count],
-        corners[: starts[count]].copy(), starts[: count + 1],
-    )  # fmt: skip
+    return count
+
+
+@compiled_inline
+def _write_times(
+    body: Body, lines: Lines, constraints: Constraints, rules: MatchRules, p: float, scratch: Scratch, which: int,
+    count: int, found: Found,
+) -> None:  # fmt: skip
+    """Write the interval, the certain range and the sample of a region with its probability.
+
+    The corners of the region are in the array `which` of the two.
+    """
+    interval, point, middle = found.interval[count], scratch.point, scratch.middle
+    interval[0], interval[1] = _earliest(body, scratch.corners[1 - which]), latest(body.corners, body.n)
+    if body.n > 2 and curve_of(constraints) >= 0:
+        interval[0], interval[1] = curved_interval(body, lines, constraints, middle)
+    if rules.level > 0.0:
+        found.certain[count, 0], found.certain[count, 1] = certain_range(
+            body, lines, constraints, rules.level, p, point, interval
+        )
+    for j in range(len(point)):
+        found.sample[count, j] = point[j] + INWARD * (middle[j] - point[j])
 
 
 @compiled
@@ -167,7 +233,7 @@ def outlines(
 
     All arguments are by region. Region k is inside the polygon corners[starts[k] : starts[k + 1]].
     """
-    lines = empty_lines(len(rules.value_of), corners.shape[1])
+    lines = empty_lines(len(rules.value_of), corners.shape[1], 0)
     low, high = np.empty(members.shape[1]), np.empty(members.shape[1])
     points, firsts = np.empty((1024, corners.shape[1])), np.zeros(len(starts), np.int64)
     for k in range(len(members)):
@@ -183,11 +249,11 @@ def outlines(
 
 
 @compiled
-def empty_lines(n_values: int, dims: int) -> Lines:
-    """Room for the lines of a combination."""
+def empty_lines(n_values: int, dims: int, rows: int) -> Lines:
+    """Room for the lines of a combination, with this number of rows for half-planes and corners."""
     return Lines(
         np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values), np.empty(n_values),
-        np.empty(dims + 2),
+        np.empty(dims + 2), np.empty((rows, dims + 2)),
     )  # fmt: skip
 
 
@@ -310,36 +376,38 @@ def _constraint_planes(
     return n
 
 
-@compiled
-def _corners(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64, int]:
-    """The corners of the intersection of half-planes; none if it only touches an open side."""
-    dims = planes.shape[1] - 2
+@compiled_inline
+def _corners(scratch: Scratch, n_planes: int) -> tuple[int, int]:
+    """Write the corners of the intersection of half-planes; none if it only touches an open side.
+
+    Returns to which of the two arrays of corners they are written, and their number.
+    """
+    dims, which, n = scratch.planes.shape[1] - 2, ZERO, ZERO
     if n_planes < 0:
-        return scratch[0], 0
+        return which, n
     if dims == 1:
-        region_corners, n = _interval(low, high, planes, is_open, n_planes, scratch)
+        n = _interval(scratch.low, scratch.high, scratch.planes, scratch.is_open, n_planes, scratch.corners[0])
     elif dims == 2:
-        region_corners, n = _polygon(low, high, planes, n_planes, scratch)
+        which, n = _polygon(scratch, n_planes)
     else:
-        region_corners, n = scratch[0], vertices(planes, n_planes, scratch[0])
-    if n == 0:
-        return region_corners, 0
-    for k in range(n_planes):
-        if is_open[k] and touches_only(planes[k], region_corners, n):
-            return region_corners, 0
+        n = vertices(scratch.planes, n_planes, scratch.low, scratch.high, scratch.corners[0])
+    corners = scratch.corners[which]
+    for k in range(n_planes if n > 0 else 0):
+        if scratch.is_open[k] and touches_only(scratch.planes[k], corners, n):
+            return which, ZERO
     if dims == 2:
-        counter_clockwise(region_corners, n)
-    return region_corners, n
+        counter_clockwise(corners, n)
+    return which, n
 
 
-@compiled
-def _interval(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, scratch: F64) -> tuple[F64, int]:
-    """The intersection of half-planes of one axis: the ends of an interval, or one point.
+@compiled_inline
+def _interval(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, ends: F64) -> int:
+    """Write the intersection of half-planes of one axis: the ends of an interval, or one point; returns their number.
 
     Two ends in the wrong order are one point if their distance is a rounding error: that of an end is the slack of its
     plane, divided by the rate.
     """
-    ends, reach = scratch[0], planes[0, 2] / ROUNDING
+    reach = planes[0, 2] / ROUNDING
     first, last = low[0], high[0]
     for j in range(1, len(low)):
         first, last = max(first, low[j]), min(last, high[j])
@@ -348,7 +416,7 @@ def _interval(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, s
         a, c = planes[k, 0], planes[k, 1]
         if abs(a) * reach <= planes[k, 2]:  # the same at all instants
             if c < -planes[k, 2] or (c <= planes[k, 2] and is_open[k]):
-                return ends, 0
+                return ZERO
         elif a > 0.0:
             if c < a * last:
                 last, last_plane = c / a, k
@@ -356,14 +424,14 @@ def _interval(low: F64, high: F64, planes: F64, is_open: Bools, n_planes: int, s
             first, first_plane = c / a, k
     ends[0, 0], ends[1, 0] = first, last
     if first < last:
-        return ends, 2
+        return ZERO + 2
     first_error = _end_error(planes[first_plane], reach)
     last_error = _end_error(planes[last_plane], reach)
     if first - last > first_error + last_error:
-        return ends, 0
+        return ZERO
     if last_error < first_error:
         ends[0, 0] = last
-    return ends, 1
+    return ZERO + 1
 
 
 @compiled_inline
@@ -372,25 +440,29 @@ def _end_error(plane: F64, reach: float) -> float:
     return min(plane[2] / abs(plane[0]), ILL_CONDITIONED * reach)
 
 
-@compiled
-def _polygon(low: F64, high: F64, planes: F64, n_planes: int, scratch: F64) -> tuple[F64, int]:
-    """The intersection of half-planes of two axes: the rectangle of when the predictions apply, clipped by the rest."""
+@compiled_inline
+def _polygon(scratch: Scratch, n_planes: int) -> tuple[int, int]:
+    """The intersection of half-planes of two axes: the rectangle of when the predictions apply, clipped by the rest.
+
+    Returns to which of the two arrays its corners are written, and their number.
+    """
+    low, high, which = scratch.low, scratch.high, ZERO
     if low[0] > high[0] or low[1] > high[1]:
-        return scratch[0], 0
-    current, clipped = scratch[0], scratch[1]
-    current[0, 0], current[0, 1], current[1, 0], current[1, 1] = low[0], low[1], high[0], low[1]
-    current[2, 0], current[2, 1], current[3, 0], current[3, 1] = high[0], high[1], low[0], high[1]
+        return which, ZERO
+    corners = scratch.corners[0]
+    corners[0, 0], corners[0, 1], corners[1, 0], corners[1, 1] = low[0], low[1], high[0], low[1]
+    corners[2, 0], corners[2, 1], corners[3, 0], corners[3, 1] = high[0], high[1], low[0], high[1]
     n = ZERO + 4
     for k in range(4, n_planes):
-        if is_beyond(current, n, planes[k]):
-            n = clip(current, n, planes[k], clipped)
-            current, clipped = clipped, current
+        if is_beyond(scratch.corners[which], n, scratch.planes[k]):
+            n = clip(scratch.corners[which], n, scratch.planes[k], scratch.corners[1 - which])
+            which = 1 - which
             if n == 0:
                 break
-    return current, n
+    return which, n
 
 
-@compiled
+@compiled_inline
 def _earliest(body: Body, scratch: F64) -> float:
     """The smallest latest instant of the points of a region."""
     dims = body.planes.shape[1] - 2
@@ -398,4 +470,4 @@ def _earliest(body: Body, scratch: F64) -> float:
         return body.corners[0, 0]
     if dims == 2:
         return earliest_in_plane(body.corners, body.n)
-    return earliest(body.planes, body.n_planes, scratch)
+    return earliest(body, scratch)

@@ -11,14 +11,15 @@ uniform errors, whose curves are polynomials there.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev, legendre
 
-from anabranch.arrays import F64, I64, Bools
-from anabranch.compiled import compiled, compiled_inline
-from anabranch.monitor.kernel.distributions import CUTS, NONE, ZERO, density, signed_sums, sorted_few
+from anabranch.arrays import F64, I64
+from anabranch.compiled import compiled, compiled_inline, compiled_uncounted
+from anabranch.monitor.kernel.distributions import CUTS, NONE, ZERO, density, sort_few
 from anabranch.monitor.kernel.probabilities import Constraints, joint_probability, value_density
 
 
@@ -49,13 +50,15 @@ class Tree(NamedTuple):
 
     Attributes
     ----------
-    order : the values with an error; the last one is the middle
+    order : (V,) the values with an error first; the last of them is the middle
     link, parent : (V,) the form between a value and the next one on the way to the middle, and that value; or -1
+    neighbours : (V,) how many values that are not in the order yet have a form with a value; -1 if it is in the order
     """
 
     order: I64
     link: I64
     parent: I64
+    neighbours: I64
 
 
 class Curves(NamedTuple):
@@ -75,76 +78,97 @@ class Curves(NamedTuple):
 @compiled
 def group_probability(g: int, center: F64, constraints: Constraints, e: F64) -> float:
     """The probability that all forms of a group are in their sets."""
-    tree, is_tree = _tree(g, constraints, e)
-    if not is_tree:
+    n = len(e)
+    integers = np.empty((7, n), np.int64)
+    tree = Tree(integers[0], integers[1], integers[2], integers[3])
+    count = _write_tree(g, constraints, e, tree)
+    if count < 0:
         return joint_probability(g, center, constraints, e)
     # Of four values, at most two are on one side of the middle.
     nodes, matrix = _NODES, _SERIES
-    if len(tree.order) <= 4 and constraints.shares.shape[1] == 1:
+    if count <= 4 and constraints.shares.shape[1] == 1:
         nodes, matrix = _FEW_NODES, _FEW_SERIES
-    for v in tree.order:
-        if constraints.spreads[v, 0] > 0.0:  # a sum of several errors has no normal ones
+    for k in range(count):
+        if constraints.spreads[tree.order[k], 0] > 0.0:  # a sum of several errors has no normal ones
             nodes, matrix = _NORMAL_NODES, _NORMAL_SERIES
-    most = _most_ends(g, tree, constraints, e)
-    total = ZERO
-    for v in tree.order:
-        total += most[v]
-    n = len(e)
-    curves = Curves(
-        np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(total), np.empty(total), np.empty((total, len(matrix)))
-    )
+    total = _most_ends(g, tree, count, constraints, integers[4])
+    room = np.empty((3, max(total, len(nodes))))
+    curves = Curves(integers[5], integers[6], room[0], room[1], np.empty((total, len(matrix))))
+    return _of_tree(g, tree, count, center, constraints, e, curves, room[2], nodes, matrix)
+
+
+@compiled_uncounted
+def _of_tree(
+    g: int, tree: Tree, count: int, center: F64, constraints: Constraints, e: F64, curves: Curves, values: F64,
+    nodes: F64, matrix: F64,
+) -> float:  # fmt: skip
+    """The probability of a tree: the end of the curve of the value in its middle."""
     start = ZERO
-    for v in tree.order:
+    for k in range(count):
+        v = tree.order[k]
         curves.first[v] = start
         start += _add_ends(v, g, tree, center, constraints, e, curves)
         curves.last[v] = start - 1
-        _integrate(v, g, tree, center, constraints, e, curves, nodes, matrix)
+        _integrate(v, g, tree, count, center, constraints, e, curves, values, nodes, matrix)
     return min(1.0, max(0.0, curves.below[start - 1]))
 
 
 # ---------------------------------------------------------------- trees
 
 
-@compiled
-def _tree(g: int, constraints: Constraints, e: F64) -> tuple[Tree, bool]:
-    """The values of a group as a tree, and whether they are one: values with one neighbour are removed repeatedly."""
-    n = len(e)
-    neighbours, remains = np.zeros(n, np.int64), np.zeros(n, np.bool_)
+@compiled_uncounted
+def _write_tree(g: int, constraints: Constraints, e: F64, tree: Tree) -> int:
+    """Write the values of a group as a tree; returns how many have an error, or -1 if they are no tree.
+
+    Values with one neighbour are removed repeatedly, from all ends at the same time.
+    """
+    for v in range(len(e)):
+        tree.link[v], tree.parent[v], tree.neighbours[v] = NONE, NONE, NONE
     for f in range(constraints.groups.shape[1]):
         if constraints.groups[g, f]:
             u, v = constraints.forms[f, 0], constraints.forms[f, 1]
-            remains[u] |= e[u] > 0.0
-            if v >= 0:
-                remains[v] |= e[v] > 0.0
-                if e[u] > 0.0 and e[v] > 0.0:
-                    neighbours[u] += 1
-                    neighbours[v] += 1
-    count, left = ZERO, remains.sum()
-    tree = Tree(np.empty(left, np.int64), np.full(n, NONE), np.full(n, NONE))
+            is_pair = v >= 0 and e[u] > 0.0 and e[v] > 0.0
+            if e[u] > 0.0:
+                tree.neighbours[u] = max(ZERO, tree.neighbours[u]) + (1 if is_pair else 0)
+            if v >= 0 and e[v] > 0.0:
+                tree.neighbours[v] = max(ZERO, tree.neighbours[v]) + (1 if is_pair else 0)
+    left, count = ZERO, ZERO
+    for v in range(len(e)):
+        left += 1 if tree.neighbours[v] >= 0 else 0
     while left > 1:
-        before, was_left = neighbours.copy(), left
-        for v in range(n):
-            if remains[v] and before[v] == 1 and neighbours[v] == 1:
-                _remove(v, g, constraints, e, tree, neighbours, remains)
+        first = count
+        for v in range(len(e)):
+            if tree.neighbours[v] == 1 and not _is_next_to_removed(v, first, count, tree):
+                _remove(v, g, constraints, tree)
                 tree.order[count] = v
                 count, left = count + 1, left - 1
-        if left == was_left:
-            return tree, False
-    for v in range(n):
-        if remains[v]:
+        if count == first:
+            return NONE
+    for v in range(len(e)):
+        if tree.neighbours[v] >= 0:
             tree.order[count] = v
-    return tree, True
+            count += 1
+    return count
 
 
 @compiled_inline
-def _remove(v: int, g: int, constraints: Constraints, e: F64, tree: Tree, neighbours: I64, remains: Bools) -> None:
+def _is_next_to_removed(v: int, first: int, count: int, tree: Tree) -> bool:
+    """Whether a value has lost a neighbour in this round, so that it is no end of the tree yet."""
+    for k in range(first, count):
+        if tree.parent[tree.order[k]] == v:
+            return True
+    return False
+
+
+@compiled_inline
+def _remove(v: int, g: int, constraints: Constraints, tree: Tree) -> None:
     """Remove a value with one neighbour, which becomes its parent."""
-    remains[v] = False
+    tree.neighbours[v] = NONE
     for f in range(constraints.groups.shape[1]):
         other = _other(f, v, constraints)
-        if constraints.groups[g, f] and other >= 0 and remains[other]:
+        if constraints.groups[g, f] and other >= 0 and tree.neighbours[other] >= 0:
             tree.link[v], tree.parent[v] = f, other
-            neighbours[other] -= 1
+            tree.neighbours[other] -= 1
 
 
 @compiled_inline
@@ -158,28 +182,33 @@ def _other(f: int, v: int, constraints: Constraints) -> int:
 # ---------------------------------------------------------------- where curves bend
 
 
-@compiled
-def _most_ends(g: int, tree: Tree, constraints: Constraints, e: F64) -> I64:
-    """An upper bound for the number of ends of pieces of each value."""
-    most = np.zeros(len(e), np.int64)
-    for v in tree.order:
-        most[v] += 2 + len(CUTS) + (1 << constraints.shares.shape[1])
+@compiled_uncounted
+def _most_ends(g: int, tree: Tree, count: int, constraints: Constraints, most: I64) -> int:
+    """An upper bound for the number of ends of pieces of all values; `most` is scratch, for each value."""
+    total = ZERO
+    for v in range(len(most)):
+        most[v] = 2 + len(CUTS) + (1 << constraints.shares.shape[1])
+    for k in range(count):
+        v = tree.order[k]
         for f in range(constraints.groups.shape[1]):
             if constraints.groups[g, f] and _other(f, v, constraints) > -2:
                 most[v] += 2 * (constraints.first[f + 1] - constraints.first[f])
         if tree.parent[v] >= 0:
             f = tree.link[v]
             most[tree.parent[v]] += 2 * (constraints.first[f + 1] - constraints.first[f]) * most[v]
-    return most
+        total += most[v]
+    return total
 
 
-@compiled
+@compiled_uncounted
 def _add_ends(v: int, g: int, tree: Tree, center: F64, constraints: Constraints, e: F64, curves: Curves) -> int:
     """Write the ends of the pieces of a value; returns their number."""
     ends, n = curves.ends[curves.first[v] :], ZERO
-    if constraints.shares.shape[1] > 1:
-        for share in signed_sums(constraints.shares[v], constraints.shares.shape[1]):
-            n = _add(ends, n, center[v] + e[v] * share)
+    for signs in range(1 << constraints.shares.shape[1] if constraints.shares.shape[1] > 1 else 0):
+        share = 0.0
+        for part in range(constraints.shares.shape[1]):
+            share += constraints.shares[v, part] * (1.0 if signs >> part & 1 else -1.0)
+        n = _add(ends, n, center[v] + e[v] * share)
     if constraints.spreads[v, 0] > 0.0:
         for cut in CUTS:
             n = _add(ends, n, center[v] + cut * constraints.spreads[v, 0])
@@ -209,18 +238,23 @@ def _add(ends: F64, n: int, end: float) -> int:
     return n
 
 
-@compiled
+@compiled_uncounted
 def _ordered(ends: F64, n: int, low: float, high: float) -> int:
     """Replace ends by those between two numbers and these two, in ascending order; returns their number.
 
     Of ends that differ by a rounding error, one is kept.
     """
-    ordered, kept = sorted_few(ends, n), ZERO + 1
-    same = 1e-13 * (abs(low) + abs(high))
-    ends[0] = low
+    same, kept = 1e-13 * (abs(low) + abs(high)), ZERO
     for k in range(n):
-        if ordered[k] > ends[kept - 1] + same and ordered[k] < high - same:
-            ends[kept] = ordered[k]
+        if low + same < ends[k] < high - same:
+            ends[kept] = ends[k]
+            kept += 1
+    ends[kept] = low
+    n, kept = kept + 1, ZERO + 1
+    sort_few(ends, n)
+    for k in range(1, n):
+        if ends[k] > ends[kept - 1] + same:
+            ends[kept] = ends[k]
             kept += 1
     ends[kept] = high
     return kept + 1
@@ -229,12 +263,17 @@ def _ordered(ends: F64, n: int, low: float, high: float) -> int:
 # ---------------------------------------------------------------- integrals
 
 
-@compiled
+@compiled_uncounted
 def _integrate(
-    v: int, g: int, tree: Tree, center: F64, constraints: Constraints, e: F64, curves: Curves, nodes: F64, matrix: F64
-) -> None:
-    """Compute the curve of a value from its density and from the curves of the values beyond it."""
-    values, below = np.empty(len(nodes)), 0.0
+    v: int, g: int, tree: Tree, count: int, center: F64, constraints: Constraints, e: F64, curves: Curves, values: F64,
+    nodes: F64, matrix: F64,
+) -> None:  # fmt: skip
+    """Compute the curve of a value from its density and from the curves of the values beyond it.
+
+    `values` is scratch, with room for all nodes.
+    """
+    below, spread, is_sum = 0.0, constraints.spreads[v, 0], constraints.shares.shape[1] > 1
+    height = 0.0 if is_sum else density(0.0, e[v], spread)
     for k in range(curves.first[v], curves.last[v] + 1):
         curves.below[k] = below
         if k == curves.last[v]:
@@ -245,13 +284,13 @@ def _integrate(
             continue
         for node in range(len(nodes)):
             x = middle + half * nodes[node]
-            # A call with all constraints takes longer than the density of one error.
-            values[node] = half * (
-                density(x - center[v], e[v], constraints.spreads[v, 0])
-                if constraints.shares.shape[1] == 1
-                else value_density(v, x - center[v], constraints, e)
-            )
-            for child in tree.order:
+            if is_sum:
+                values[node] = half * value_density(v, x - center[v], constraints, e)
+            else:
+                values[node] = half * height
+                if spread > 0.0:
+                    values[node] *= math.exp(-0.5 * ((x - center[v]) / spread) ** 2)
+            for child in tree.order[:count]:
                 if tree.parent[child] == v:
                     values[node] *= _given_neighbour(child, tree.link[child], x, constraints, curves)
         for i in range(len(matrix)):

@@ -11,10 +11,10 @@ from math import exp, inf, lgamma, log
 import numpy as np
 
 from anabranch.arrays import F64, I64
-from anabranch.compiled import assign, compiled
+from anabranch.compiled import assign, compiled, compiled_inline
 
 
-@compiled
+@compiled_inline
 def length_between(earlier: int, later: int, doubles: bool) -> float:
     """The time between two time codes; `doubles` says whether they are codes of doubles."""
     if doubles:
@@ -23,12 +23,12 @@ def length_between(earlier: int, later: int, doubles: bool) -> float:
     return np.float64(difference) if difference >= 0 else np.float64(later) - np.float64(earlier)
 
 
-@compiled
+@compiled_inline
 def _restored(code: int) -> float:
     return np.int64(code).view(np.float64) if code >= 0 else -np.int64(-code).view(np.float64)
 
 
-@compiled
+@compiled_inline
 def rates_of_run(n_lost: int, left: float, gap: float, rates: F64, row: int) -> None:
     """Write the rates of a run of n lost events in a gap; `left` is the time from its start to the end of the window.
 

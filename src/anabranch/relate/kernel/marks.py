@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anabranch.arrays import I8, I32, I64, Bools
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_inline
 
 #: The flags of a mark, in the order in which they apply: a run closes, a recorded event happens, a run opens.
 CLOSES, EVENT, OPENS = 1, 2, 4
@@ -98,7 +98,7 @@ def mark_entities(
     return marks, instants[:n_marks].copy(), flags[:n_marks].copy(), run_lengths[:n_marks].copy(), longest
 
 
-@compiled
+@compiled_inline
 def _mark(instants: I64, flags: I8, first: int, n_marks: int, instant: int, flag: int) -> int:
     """Add a flag at an instant that is not before the last mark; returns the number of marks."""
     if n_marks == first or instants[n_marks - 1] < instant:
@@ -109,7 +109,7 @@ def _mark(instants: I64, flags: I8, first: int, n_marks: int, instant: int, flag
     return n_marks
 
 
-@compiled
+@compiled_inline
 def next_instant(mark_a: int, end_a: int, t_a: I64, mark_b: int, end_b: int, t_b: I64) -> int:
     """The instant of the next mark of two entities."""
     if mark_b == end_b or (mark_a < end_a and t_a[mark_a] <= t_b[mark_b]):

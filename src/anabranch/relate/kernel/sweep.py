@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from anabranch.arrays import F64, I8, I32, I64
-from anabranch.compiled import compiled
+from anabranch.compiled import compiled, compiled_inline
 from anabranch.relate.kernel.classes import Classes
 from anabranch.relate.kernel.gaps import length_between, rates_of_ragged_run, rates_of_run, volumes_of_run
 from anabranch.relate.kernel.marks import CLOSES, EVENT, OPENS, Entities, next_instant
@@ -159,7 +159,7 @@ def _relate(
     _remove(w, open_a, open_b, low, high + 1, floor, counts)
 
 
-@compiled
+@compiled_inline
 def _move(w: F64, i: int, j: int, i_to: int, j_to: int, low: int, high: int) -> None:
     for q in range(w.shape[3]):
         for c in range(low, high + 1):
@@ -167,7 +167,7 @@ def _move(w: F64, i: int, j: int, i_to: int, j_to: int, low: int, high: int) -> 
             w[CARRIED, i, j, q, c] = 0.0
 
 
-@compiled
+@compiled_inline
 def _differ(lo: I64, hi: I64, event: int, n_lost: int) -> bool:
     """Whether the windows of a run differ; they do not decrease, so the first and the last one suffice."""
     last = event + n_lost - 1
@@ -197,7 +197,7 @@ def _rates_of_ragged_run(
     rates_of_ragged_run(lo[event:last], hi[event:last], following, t[mark], whole, before, now, doubles, rates, row)
 
 
-@compiled
+@compiled_inline
 def _first_mark(t: I64, mark: int, begins: int) -> int:
     """The mark at which a run opened, at the instant `begins`; it is before `mark`."""
     while t[mark - 1] > begins:
@@ -205,7 +205,7 @@ def _first_mark(t: I64, mark: int, begins: int) -> int:
     return mark - 1
 
 
-@compiled
+@compiled_inline
 def _series(
     w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, reach: int, i0: int, j0: int, rows: I64, step: int,
     count: I32, after: I32, hit: I8, begun: I32, low: int, high: int, rates: F64,
@@ -263,7 +263,7 @@ def _series(
         old, new = new, old
 
 
-@compiled
+@compiled_inline
 def _end_gap(
     w: F64, sure_a: int, sure_b: int, most_a: int, most_b: int, i0: int, j0: int, rows: I64, step: int, count: I32,
     low: int, high: int, rates: F64,
@@ -288,7 +288,7 @@ def _end_gap(
     return enough, least, most
 
 
-@compiled
+@compiled_inline
 def _record_first(
     w: F64, open_b: int, i0: int, row: int, begun: I32, hit: I8, count: I32, low: int, high: int
 ) -> tuple[float, int, int]:
@@ -321,7 +321,7 @@ def _record_first(
     return (enough, least, most) if i0 & 1 else (0.0, low, high)
 
 
-@compiled
+@compiled_inline
 def _record_second(
     w: F64, open_a: int, i0: int, j0: int, rows: I64, step: int, after: I32, count: I32, low: int, high: int
 ) -> None:
@@ -338,7 +338,7 @@ def _record_second(
                     w[CARRIED, i, 0, after[row, q], c] += w[1, 0, 0, q, c]
 
 
-@compiled
+@compiled_inline
 def _remove(w: F64, open_a: int, open_b: int, low: int, end: int, floor: int, counts: F64) -> None:
     """Remove the weights of the counts from `low` to below `end`, and add them to `counts`."""
     for i in range(open_a + 1):

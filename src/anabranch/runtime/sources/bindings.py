@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from anabranch.binding.answer_streams import is_event
 from anabranch.binding.binder import bind
@@ -22,6 +23,7 @@ from anabranch.language.findings import Findings
 from anabranch.language.types import Type
 from anabranch.runtime.checkpoint import Checkpoint
 from anabranch.runtime.inputs import Input
+from anabranch.runtime.relay import RelayedInput
 from anabranch.runtime.sources.answers import most_probable
 from anabranch.runtime.sources.files import FileInput, is_local, missing_file, resolve
 from anabranch.runtime.sources.lakes import is_lake, open_lake
@@ -85,14 +87,19 @@ class Bindings:
         known = types_of(schema)
         return {name: known[name.lower()] for name in schema.names if name.lower() in known and name != CORRUPT}
 
-    def open(self, entry: Stream | Relation, checkpoint: Checkpoint | None = None) -> Input:
-        """Open the source of an entry; of a live input with the columns it had when the stream was first started."""
-        opened = self._open(entry, checkpoint)
+    def open(
+        self, entry: Stream | Relation, checkpoint: Checkpoint | None = None, derived: Stream | Relation | None = None
+    ) -> Input:
+        """Open the source of an entry; of a live input with the columns it had when the stream was first started.
+
+        `derived` is the stream that is derived from the rows of the entry, if there is one.
+        """
+        opened = self._open(entry, checkpoint, derived or entry)
         if not isinstance(opened.entry, Stream):
             return opened
         return replace(opened, entry=with_optional_columns(opened.entry, opened.schema.names))
 
-    def _open(self, entry: Stream | Relation, checkpoint: Checkpoint | None) -> Input:
+    def _open(self, entry: Stream | Relation, checkpoint: Checkpoint | None, reader: Stream | Relation) -> Input:
         name = entry.name.lower()
         relations = self._relations(entry)
         needed = self._needed(entry)
@@ -114,11 +121,11 @@ class Bindings:
         if isinstance(source, nodes.TableSource):
             return replace(self._open_table(entry, source, live=checkpoint is not None), relations=relations)
         if isinstance(source, nodes.QuerySource):
-            return replace(self._open_query(entry, source, live=checkpoint is not None), relations=relations)
+            return replace(self._open_query(entry, source, checkpoint, reader.name), relations=relations)
         if source is None:
             hint = f"write FROM 'path', pass --input {entry.name}=path, or bind a DataFrame to it"
             raise WorkbookError([Finding("no-source", f"{entry.name} has no input", hint, entry.declaration.span)])
-        return self.open(self._made_from(entry, source), checkpoint)
+        return self.open(self._made_from(entry, source), checkpoint, reader)
 
     def _relations(self, entry: Stream | Relation) -> dict[str, Input]:
         """The inputs of the relations that the clauses of a stream use."""
@@ -210,9 +217,14 @@ class Bindings:
             return self._missing_file(self._made_from(entry, entry.source))
         return None
 
-    def _open_query(self, entry: Stream | Relation, source: nodes.QuerySource, live: bool) -> Input:
-        if live:
-            message = "a stream declared FROM QUERY cannot run on live inputs"
+    def _open_query(
+        self, entry: Stream | Relation, source: nodes.QuerySource, checkpoint: Checkpoint | None, reader: str
+    ) -> Input:
+        if checkpoint is not None and isinstance(entry, Stream):
+            relayed = RelayedInput(self._spark(), checkpoint.answers(reader))
+            return Input(entry, relayed.schema, relayed=relayed)
+        if checkpoint is not None:
+            message = "a relation declared FROM QUERY cannot be used on live inputs"
             raise NotYetBuilt([Finding("not-yet-built", message, "use a file or a table", source.span)])
         frame = with_fields(self._run(source.name))
         query = self._catalog.require_query(source.name)
@@ -221,6 +233,10 @@ class Bindings:
             if not is_event(entry, bind(query, self._catalog)):
                 frame = most_probable(opened)
         return Input(entry, frame.schema, frame=frame)
+
+    def answers_of(self, entry: Stream, schema: StructType) -> Input:
+        """The answers of a live query, with these columns, as the source of a stream: before they are relayed."""
+        return Input(entry, schema, relations=self._relations(entry))
 
     def _open_lake(self, entry: Stream | Relation, source: nodes.FileSource, live: bool) -> Input:
         live_rows = live and isinstance(entry, Stream)

@@ -5,15 +5,14 @@ The subscriber runs in the process in which Spark plans micro-batches. Workers r
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from anabranch.catalog import Column, Relation, Stream
 from anabranch.clients.extras import optional_module
@@ -23,14 +22,11 @@ from anabranch.errors import DataError, Finding, WorkbookError
 from anabranch.files.mqtt import TASKS, MqttReader, tasks_of
 from anabranch.language import nodes
 from anabranch.runtime.checkpoint import Checkpoint
-from anabranch.runtime.sources.topics import MessageInput, SupportsTriggerAvailableNow
-
-_TASK_COLUMNS = "path string, start long, stop long"
+from anabranch.runtime.sources.tasks import TaskSource, TaskStreamReader, read_tasks
+from anabranch.runtime.sources.topics import MessageInput
 
 #: With --once, the input has ended when no message has come for this long, in seconds; and how long to wait at most.
 _QUIET, _LONGEST = 2.0, 60.0
-
-_numbers = itertools.count()
 
 #: The subscribers of this process, by the folder of their log. Spark copies readers to workers, so they have none.
 _subscribers: dict[str, Subscriber] = {}
@@ -63,40 +59,27 @@ class MqttInput(MessageInput):
 
     def stream_tasks(self) -> DataFrame:
         """Tasks for the messages that arrive."""
-        # A class of its own carries the settings: options of Spark would be shown in its pages and logs.
-        name = f"anabranch_mqtt_{next(_numbers)}"
-        attributes = {"registered": name, "topic": self.name, "folder": self._folder, "settings": self._settings}
-        self._spark.dataSource.register(type("MqttOfStream", (MqttSource,), attributes))
-        return self._spark.readStream.format(name).load()
+        return read_tasks(self._spark, MqttSource, topic=self.name, folder=self._folder, settings=self._settings)
 
     def batch(self) -> DataFrame:
         """Refused: there is no archive."""
         raise DataError("FROM MQTT has live messages only")
 
 
-class MqttSource(DataSource):
-    """The ranges of a log that a stream reads; each stream registers a class of its own with these attributes."""
+class MqttSource(TaskSource):
+    """The ranges of a log that a stream reads."""
 
-    registered: ClassVar[str]
+    tasks = TASKS
     topic: ClassVar[str]
     folder: ClassVar[str]
     settings: ClassVar[Mapping[str, str]]
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return cls.registered
-
-    def schema(self) -> str:
-        """The columns of a task."""
-        return _TASK_COLUMNS
 
     def streamReader(self, schema: spark_types.StructType) -> DataSourceStreamReader:
         """The reader of the positions."""
         return MqttStreamReader(self.topic, self.folder, self.settings)
 
 
-class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class MqttStreamReader(TaskStreamReader):
     """Gives Spark the positions of a log, and the ranges between two of them.
 
     An offset of Spark is `{"topic": name, "position": number}`: the name, so that a checkpoint is not used for another
@@ -131,10 +114,6 @@ class MqttStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of a micro-batch."""
         tasks = tasks_of(Path(self._folder), self._read(start), self._read(end))
         return [InputPartition(task) for task in tasks]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple]:
-        """One task."""
-        yield tuple(partition.value[name] for name in TASKS.names)
 
     def commit(self, end: dict) -> None:
         """Remove the messages that no micro-batch will read again."""

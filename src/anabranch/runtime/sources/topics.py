@@ -6,7 +6,6 @@ for files. Therefore messages never pass through the JVM, and are decoded and qu
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from abc import ABC, abstractmethod
@@ -17,7 +16,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from anabranch.binding.connector_options import option_values
@@ -37,24 +36,13 @@ from anabranch.language.findings import Findings
 from anabranch.language.types import Type
 from anabranch.runtime.sources.files import resolve
 from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES
-
-try:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as SupportsTriggerAvailableNow
-except ImportError:  # Spark 4.1: see latestOffset
-
-    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """What Spark 4.1 has no name for."""
-
+from anabranch.runtime.sources.tasks import TaskSource, TaskStreamReader, read_tasks
 
 #: How long a broker may take to answer, in seconds.
 _TIMEOUT = 30
 
 #: How often brokers are asked for new messages while there are none, and for new partitions.
 _SECONDS_BETWEEN_QUESTIONS, _SECONDS_BETWEEN_LISTS = 0.1, 30.0
-
-_TASK_COLUMNS = "path string, partition int, start long, stop long"
-
-_numbers = itertools.count()
 
 
 class MessageInput(ABC):
@@ -154,16 +142,9 @@ class TopicInput(MessageInput):
 
     def stream_tasks(self) -> DataFrame:
         """Tasks for the messages that the brokers have and those that will arrive."""
-        # A class of its own carries the settings: options of Spark would be shown in its pages and logs.
-        name = f"anabranch_topic_{next(_numbers)}"
-        attributes = {
-            "registered": name,
-            "topic": self.topic,
-            "starts_at_end": self._options.get("starting_offsets", "").lower() == "latest",
-            "most": int(self._options["max_rows_per_batch"]) if "max_rows_per_batch" in self._options else None,
-        }
-        self._spark.dataSource.register(type("TopicOfStream", (TopicSource,), attributes))
-        return self._spark.readStream.format(name).load()
+        starts_at_end = self._options.get("starting_offsets", "").lower() == "latest"
+        most = int(self._options["max_rows_per_batch"]) if "max_rows_per_batch" in self._options else None
+        return read_tasks(self._spark, TopicSource, topic=self.topic, starts_at_end=starts_at_end, most=most)
 
     def batch(self) -> DataFrame:
         """The rows of all messages that the brokers have now."""
@@ -195,29 +176,20 @@ def _rows_of(
 # ---------------------------------------------------------------- the data source of a stream
 
 
-class TopicSource(DataSource):
-    """The ranges of a topic that a stream reads; each stream registers a class of its own with these attributes."""
+class TopicSource(TaskSource):
+    """The ranges of a topic that a stream reads."""
 
-    registered: ClassVar[str]
+    tasks = TASKS
     topic: ClassVar[Topic]
     starts_at_end: ClassVar[bool]
     most: ClassVar[int | None]
-
-    @classmethod
-    def name(cls) -> str:
-        """The name of the format."""
-        return cls.registered
-
-    def schema(self) -> str:
-        """The columns of a task."""
-        return _TASK_COLUMNS
 
     def streamReader(self, schema: spark_types.StructType) -> DataSourceStreamReader:
         """The reader of the offsets."""
         return TopicStreamReader(self.topic, self.starts_at_end, self.most)
 
 
-class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class TopicStreamReader(TaskStreamReader):
     """Gives Spark the offsets of a topic, and the ranges between two of them.
 
     An offset of Spark is `{"topic": name, "offsets": {partition: offset}}`: the name, so that a checkpoint is not used
@@ -281,10 +253,6 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._reached is None:
             self._reached = self._read(end)
         return [InputPartition(task) for task in tasks_of(self._topic.name, self._read(start), self._read(end))]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple]:
-        """One task."""
-        yield tuple(partition.value[name] for name in TASKS.names)
 
     def _written(self, offsets: Offsets) -> dict:
         # Spark compares offsets as text.

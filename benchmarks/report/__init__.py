@@ -1,0 +1,1 @@
+"""The report of the benchmarks as one page."""
