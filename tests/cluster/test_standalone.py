@@ -30,7 +30,7 @@ from anabranch import Session
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="archives are packed on Linux")
 
 KINDS = ("pattern", "sequence", "relate", "monitor", "constrain")
-SIZE = Size(events=1200, files=6)
+SIZE = Size(events=1200, files=4)
 #: Seconds from the start of the driver to the first answers, on a busy machine.
 LONGEST_START = 180.0
 
@@ -80,7 +80,7 @@ def test_every_kind_gives_the_answers_of_local_mode_and_survives_the_loss_of_a_w
 
     sequence = folder / "checkpoint" / GROUPS["sequence"].checkpoint
     folders = ("--output", folder / "stream", "--checkpoint", folder / "checkpoint")
-    driver = Killable(folder, "stream", *shared, *folders, "--once", "--max-files", "1")
+    driver = Killable(folder, "stream", *shared, *folders, "--once", "--max-files", "1", "--buckets", "4")
     try:
         driver.wait_until(lambda: micro_batches(sequence) >= 2)
         assert micro_batches(sequence) < SIZE.files

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the cases are not pa
 
 @pytest.mark.parametrize("folder", MODES["batch"].folders)
 def test_batch_gives_the_expected_answers(spark: SparkSession, folder: str) -> None:
-    verdict = run_batch(spark, load_folder(folder), partitions=7)
+    verdict = run_batch(spark, load_folder(folder), partitions=3)
     assert verdict.passed, verdict.output
 
 

@@ -27,6 +27,7 @@ from anabranch.errors import Finding, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed
 from anabranch.language.types import Type
+from anabranch.runtime.sources.plain_csv import plain_schema
 from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES, types_of
 
 #: Spark's error for a Parquet column of a type that it does not have.
@@ -102,7 +103,7 @@ class FileInput:
         check_options(source.options, kind, findings)
         if findings:
             raise WorkbookError(findings.items)
-        self.options = DEFAULT_OPTIONS[kind] | {option.name: str(option.value) for option in source.options}
+        self.options = DEFAULT_OPTIONS[kind] | self._stated_options()
 
     @property
     def is_one_file(self) -> bool:
@@ -138,12 +139,16 @@ class FileInput:
         return spark_types.StructType(fields)
 
     def _inferred_schema(self, columns: Sequence[Column]) -> spark_types.StructType:
-        """The columns that Spark finds."""
+        """The columns that Spark finds, or would find."""
+        fixed = all(map(self._has_fixed_type, columns))
+        if self.format == "csv" and is_local(self.path):
+            found = plain_schema(self.paths(), self._stated_options(), not fixed, self._inferred_times())
+            if found is not None:
+                return found
         reader = self._spark.read.format(self.format).options(**self.options)
         if self.format != "parquet":
             # A damaged file is quarantined, or named, when its rows are read.
             reader = reader.option("ignoreCorruptFiles", "true")
-        fixed = all(map(self._has_fixed_type, columns))
         if self.format == "csv" and not fixed:
             # Inference reads the file once; if every type is known, the header is enough.
             reader = reader.option("inferSchema", "true")
@@ -160,6 +165,17 @@ class FileInput:
                 reason = "has a key twice, perhaps in upper and lower case, so types cannot be inferred"
                 fix = "state the types of all columns, or correct the file"
             raise self._wrong(f"'{self._source.path}' {reason}", fix) from error
+
+    def _stated_options(self) -> dict[str, str]:
+        """The options of the declaration."""
+        return {option.name: str(option.value) for option in self._source.options}
+
+    def _inferred_times(self) -> spark_types.DataType | None:
+        """The type that Spark infers for a time without a zone; None if its rules are those of old versions."""
+        if self._spark.conf.get("spark.sql.legacy.timeParserPolicy") == "LEGACY":
+            return None
+        zoned = self._spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_LTZ"
+        return spark_types.TimestampType() if zoned else spark_types.TimestampNTZType()
 
     def _plain_schema(self) -> spark_types.StructType | None:
         """The schema of the first local Parquet file that can be read; None if Spark must read it.
