@@ -37,7 +37,7 @@ def results(seeds: Sequence[int]) -> Iterator[Result]:
 
 @pytest.fixture
 def tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One task with results, and one without data."""
+    """One task with results, one without data, and few steps for those of live inference."""
     monkeypatch.setattr(collecting, "TASKS", ("given", "bare"))
     monkeypatch.setattr("benchmarks.calibration.output.TASKS", ("given", "bare"))
 
@@ -45,6 +45,8 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> None:
         yield result("new", 0, 0.5, 0.5, 0.5, 0.5)
         Path("nowhere/home_adl/sensors.csv").read_text()
 
+    monkeypatch.setattr(live, "PEOPLE", 3)
+    monkeypatch.setattr(live, "STEPS", 40)
     for name, function in (("given", results), ("bare", missing)):
         module = ModuleType(f"benchmarks.calibration.{name}")
         vars(module)["results"] = function
