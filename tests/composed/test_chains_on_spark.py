@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.composed.test_composed import certain, run, workbook_of
+from tests.runtime.office import write_parquet
 
 from anabranch import Session
 from anabranch.errors import AnabranchError
@@ -112,9 +113,8 @@ def test_bounds_on_spark_are_those_in_process(spark: SparkSession) -> None:
 def test_a_pattern_over_answers_of_a_pattern_streams(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"k": "ann", "v": v, "t": t, "p": 0.5} for t, v in enumerate("abab", start=1)]
     source = tmp_path / "in"
-    source.mkdir()
     for number, part in enumerate((rows[:1], rows[1:3], rows[3:])):
-        pq.write_table(pa.Table.from_pylist(part), source / f"{number}.parquet")
+        write_parquet(source / f"{number}.parquet", pa.Table.from_pylist(part))
     session = Session(spark)
     session.execute(
         "CREATE STREAM at KEY (k STRING) VALUE (v STRING) TIME t INTEGER MODEL INDEPENDENT;"

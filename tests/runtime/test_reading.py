@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.inference.test_stream import building, inferring_job, random_readings, workbook_text
 from tests.pattern.local import LocalRun
-from tests.runtime.office import ANSWERS, ROWS, answers_of, collect, query, same, write_csv, written
+from tests.runtime.office import ANSWERS, ROWS, answers_of, collect, query, same, write_csv, write_parquet, written
 from tests.runtime.streams import finish
 from tests.runtime.test_sources import refusal, run_all, workbook
 
@@ -131,9 +131,8 @@ def test_a_stream_gives_the_answers_of_a_batch(spark: SparkSession, tmp_path: Pa
         if ending == "csv":
             write_csv(tmp_path / "in" / f"{number}.csv", part, ",".join(NAMES))
         else:
-            (tmp_path / "in").mkdir(exist_ok=True)
             columns = list(zip(*part, strict=True))
-            pq.write_table(pa.table(columns, names=NAMES), tmp_path / "in" / f"{number}.parquet")
+            write_parquet(tmp_path / "in" / f"{number}.parquet", pa.table(columns, names=NAMES))
     declaration = stream("at", f"FROM '{tmp_path}/in'", "stamp AS t WATERMARK 4 DAYS")
     session = Session(spark)
     session.execute(RELATIONS + declaration + query())
