@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.cli.command import Command
 from tests.recovery.killing import Killable, micro_batches
 from tests.runtime.office import SCHEMA, collect, query, same, written
 from tests.servers.kafka import kafka_cluster, send
@@ -39,7 +40,9 @@ def send_times(servers: str, first: int, stop: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_stream_has_the_answers_of_a_batch_run_each_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_killed_stream_has_the_answers_of_a_batch_run_each_once(
+    spark: SparkSession, anabranch: Command, tmp_path: Path
+) -> None:
     with kafka_cluster() as servers:
         (tmp_path / "workbook.abq").write_text(workbook(servers, most=100))
         folders = ("--checkpoint", tmp_path / "checkpoint", "--output", tmp_path / "out")
@@ -53,8 +56,8 @@ def test_a_killed_stream_has_the_answers_of_a_batch_run_each_once(spark: SparkSe
             stream.kill("all", random.Random(5))
         finally:
             stream.kill_rest()
-        last = Killable(tmp_path, *arguments, "--once", "--conf", "spark.sql.shuffle.partitions=2")
-        assert last.end() == 0, last.log
+        resumed = anabranch(*arguments[:-2], "--once")
+        assert resumed.status == 0, resumed.err
         session = Session(spark)
         session.execute(workbook(servers, most=100))
         expected = collect(session.run("coffee"))

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
+from tests.cli.command import Command
 from tests.recovery.killing import Killable
 from tests.runtime.office import write_parquet
 from tests.servers.kafka import kafka_cluster, read_topic
 from tests.servers.postgres import PASSWORD, Postgres, postgres
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 _FILES, _PEOPLE = 8, 5
 
@@ -25,14 +27,10 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Postgres]:
         yield server
 
 
-def _stream(folder: Path, *more: str) -> Killable:
-    options = ("--checkpoint", folder / "checkpoint", "--max-files", "1", "--master", "local[2]")
-    return Killable(folder, "stream", folder / "cafe.abq", *options, *more)
-
-
 def test_after_a_kill_postgres_has_each_answer_once_and_kafka_repeats_with_the_same_ids(
-    tmp_path: Path, database: Postgres
+    tmp_path: Path, database: Postgres, spark: SparkSession, anabranch: Command
 ) -> None:
+    command = ("stream", tmp_path / "cafe.abq", "--checkpoint", tmp_path / "checkpoint", "--max-files", "1")
     with kafka_cluster() as kafka:
         pattern = "PATTERN at(x, 'hall') THEN at(x, 'coffee') GROUP BY x"
         (tmp_path / "cafe.abq").write_text(
@@ -53,13 +51,13 @@ def test_after_a_kill_postgres_has_each_answer_once_and_kafka_repeats_with_the_s
             there = database.rows("SELECT to_regclass('stored') IS NOT NULL")[0][0]
             return database.rows("SELECT count(*) FROM stored")[0][0] if there else 0
 
-        running = _stream(tmp_path)
+        running = Killable(tmp_path, *command, "--master", "local[2]")
         running.wait_until(lambda: stored() > 0)
         running.kill("all", random.Random(1))
         assert stored() < len(expected), "killed before the end"
-        last = _stream(tmp_path, "--once")
-        assert last.end() == 0, last.log
-        assert PASSWORD not in last.log
+        assert PASSWORD not in running.log
+        resumed = anabranch(*command, "--once")
+        assert resumed.status == 0, resumed.err
         rows = database.rows("SELECT t, x, probability FROM stored")
         assert len(rows) == len(expected)
         assert {row[:2] for row in rows} == expected
