@@ -67,27 +67,23 @@ def test_every_kind_gives_the_answers_of_local_mode_and_survives_the_loss_of_a_w
 ) -> None:
     executors = f"spark.executor.extraJavaOptions={SHORT_LIVED}"
     shared = (folder / "workbook.abq", "--master", cluster.url, "--archive", packed[0], "--conf", executors)
-    driver = Killable(folder, "run", *shared, "--output", folder / "batch")
+    folders = ("--output", folder / "stream", "--checkpoint", folder / "checkpoint")
+    run = ("run", *shared, "--output", folder / "batch")
+    stream = ("stream", *shared, *folders, "--once", "--max-files", "1", "--buckets", "4")
+    sequence = folder / "checkpoint" / GROUPS["sequence"].checkpoint
+    driver = Killable(folder, *run, "then", *stream, module="tests.cluster.commands")
     try:
         driver.wait_until(lambda: is_there_an_answer(folder / "batch"))
         seconds = time.monotonic() - driver.started
-        finish(driver, cluster)
-    finally:
-        driver.kill_rest()
-    with capsys.disabled():
-        sys.stdout.write(f"\nthe first answer of a cold cluster took {seconds:.1f} s\n")
-    assert seconds < LONGEST_START
-
-    sequence = folder / "checkpoint" / GROUPS["sequence"].checkpoint
-    folders = ("--output", folder / "stream", "--checkpoint", folder / "checkpoint")
-    driver = Killable(folder, "stream", *shared, *folders, "--once", "--max-files", "1", "--buckets", "4")
-    try:
         driver.wait_until(lambda: micro_batches(sequence) >= 2)
         assert micro_batches(sequence) < SIZE.files
         cluster.kill("worker-0")
         finish(driver, cluster)
     finally:
         driver.kill_rest()
+    with capsys.disabled():
+        sys.stdout.write(f"\nthe first answer of a cold cluster took {seconds:.1f} s\n")
+    assert seconds < LONGEST_START
 
     session = Session(spark)
     session.execute_file(str(folder / "workbook.abq"))

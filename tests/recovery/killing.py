@@ -25,17 +25,17 @@ class Killable:
     Parameters
     ----------
     folder : for what it prints, and for temporary files
-    arguments : of `anabranch`
+    arguments : of `anabranch`, or of another module
     """
 
-    def __init__(self, folder: Path, *arguments: str | Path) -> None:
+    def __init__(self, folder: Path, *arguments: str | Path, module: str = "anabranch") -> None:
         scratch = folder / "scratch"
         scratch.mkdir(exist_ok=True)
         self._log_path = folder / "stderr.txt"
         self.started = time.monotonic()
         with open(self._log_path, "w") as log_file:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "anabranch", *map(str, arguments)], stdout=log_file, stderr=log_file,
+                [sys.executable, "-m", module, *map(str, arguments)], stdout=log_file, stderr=log_file,
                 start_new_session=True, env=os.environ | {"SPARK_LOCAL_DIRS": str(scratch), "TMPDIR": str(scratch)},
             )  # fmt: skip
 
