@@ -212,6 +212,36 @@ def test_families_are_missing_until_they_are_compiled(tmp_path: Path, monkeypatc
     assert build.missing_families(["splitmix"]) == []
 
 
+def test_a_second_clone_copies_what_the_first_has_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv(VARIABLE, str(cache))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for clone in ("first", "second", "third"):
+        (tmp_path / clone).mkdir()
+    monkeypatch.setattr(store, "PACKAGED", tmp_path / "first")
+    build.compile_here("splitmix", tmp_path / "first")
+    (file,) = stored(tmp_path / "first")
+    name, content = file.name, file.read_bytes()
+    assert (cache / store.FOLDER / name).read_bytes() == content
+
+    old = cache / store.FOLDER / "splitmix-mix_all-0123456789.kernel"
+    old.write_bytes(b"")
+    os.utime(old, (0, 0))
+    compiled: list[str] = []
+    compile_kernel = build._compile
+    monkeypatch.setattr(build, "_compile", lambda *call: compiled.append(call[0]) or compile_kernel(*call))
+    monkeypatch.setattr(store, "PACKAGED", tmp_path / "second")
+    build.compile_here("splitmix", tmp_path / "second")
+    assert (tmp_path / "second" / name).read_bytes() == content
+    assert compiled == []
+
+    (cache / store.FOLDER / name).write_bytes(content[:-1])
+    monkeypatch.setattr(store, "PACKAGED", tmp_path / "third")
+    build.compile_here("splitmix", tmp_path / "third")
+    assert compiled == [MIX_ALL]
+    assert [kept.name for kept in stored(cache)] == [name]
+
+
 def test_a_family_that_does_not_compile_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONWARNINGS", "ignore")
     monkeypatch.setenv("NUMBA_CPU_NAME", "no such processor")

@@ -103,7 +103,10 @@ def _finished(running: dict[str, tuple[subprocess.Popen[bytes], float]]) -> list
 
 
 def compile_here(family: str, folder: Path) -> None:
-    """Compile the kernels of one family into a folder, in this process, and remove its files that are out of date."""
+    """Compile the kernels of one family into a folder, in this process, and remove its files that are out of date.
+
+    Those of the package are copied from the user's cache if another clone on this machine has compiled them.
+    """
     context = cpu_target.target_context
     context.refresh()
     target = numba_cache.target_of(context)
@@ -112,8 +115,10 @@ def compile_here(family: str, folder: Path) -> None:
         for function, signature in _listed(family):
             name = store.file_name(function, signature, target)
             kept.add(name)
-            if not (folder / name).exists():
+            if not (folder / name).exists() and not (folder == store.PACKAGED and store.copy_cached(name, folder)):
                 store.write(folder, name, _compile(function, signature))
+                if folder == store.PACKAGED:
+                    store.keep_cached(folder / name)
         store.remove_others(folder, family, kept)
 
 

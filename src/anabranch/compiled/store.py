@@ -13,8 +13,10 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -41,6 +43,8 @@ UNLISTED = "ANABRANCH_UNLISTED_KERNELS"
 FOLDER = "kernels"
 _SUFFIX = ".kernel"
 _CHECKSUM_BYTES = 32
+#: How long a compiled kernel that is not copied any more stays in the user's cache.
+_KEPT_DAYS = 90
 
 
 def fetch(function: str, args: Any, compile_kernel: Callable[[], Any], target_context: Any) -> Any:
@@ -112,6 +116,32 @@ def write(folder: Path, name: str, result: Any) -> None:
         except OSError:
             Path(temporary).unlink(missing_ok=True)
             raise
+
+
+def copy_cached(name: str, folder: Path) -> bool:
+    """Copy the file of a kernel from the user's cache to a folder; returns whether the cache has it."""
+    for cached in cache_folders(FOLDER):
+        source = cached / name
+        if is_private(cached) and _read(source) is not None:
+            with suppress(OSError):
+                os.utime(source)
+                shutil.copyfile(source, folder / f".{name}")
+                os.replace(folder / f".{name}", folder / name)
+                return True
+    return False
+
+
+def keep_cached(file: Path) -> None:
+    """Copy the file of a kernel to the user's cache, and remove files there that were not used for a long time."""
+    folder = writable_cache_folder(FOLDER)
+    if folder is None:
+        return
+    with suppress(OSError):
+        shutil.copyfile(file, folder / f".{file.name}")
+        os.replace(folder / f".{file.name}", folder / file.name)
+        for other in folder.glob(f"*{_SUFFIX}"):
+            if time.time() - other.stat().st_mtime > _KEPT_DAYS * 86_400:
+                other.unlink()
 
 
 def remove_others(folder: Path, family: str, kept: set[str]) -> None:
