@@ -37,8 +37,11 @@ def test_spark_says_what_was_shuffled(spark: SparkSession) -> None:
 
 
 def test_processes_are_found_with_their_memory_and_time() -> None:
-    with subprocess.Popen([sys.executable, "-c", "import time; b = bytearray(30_000_000); time.sleep(60)"]) as child:
+    program = "import time; b = bytearray(30_000_000); print(len(b), flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
         try:
+            assert child.stdout is not None
+            assert int(child.stdout.readline()) == 30_000_000
             with peak_memory(os.getpid()) as peak:
                 time.sleep(1.0)
             assert child.pid in {process.number for process in family_of(os.getpid())}

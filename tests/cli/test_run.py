@@ -159,11 +159,20 @@ def test_progress_without_a_terminal_is_a_line_from_time_to_time(
 ) -> None:
     monkeypatch.setattr(progress, "LINE_EVERY", 0.01)
     rows = iter([0, *range(1000, 10**6)])
-    with progress.progress("coffee", lambda: next(rows)):
-        time.sleep(0.2)
+    asked = 0
+
+    def n_rows() -> int:
+        nonlocal asked
+        asked += 1
+        return next(rows)
+
+    with progress.progress("coffee", n_rows):
+        while asked < 3:  # the second line was printed before
+            time.sleep(0.01)
     first, second, *_ = capfd.readouterr().err.splitlines()
     assert first == "coffee: running, 0 s"
     assert second.startswith("coffee: 1,000 rows, ")
+    monkeypatch.undo()
     with progress.progress("coffee", lambda: 0):
         pass
     assert capfd.readouterr().err == "", "a short run prints nothing"
