@@ -137,6 +137,7 @@ def test_an_example_of_each_kind_runs_with_one_click(page: Any, name: str) -> No
     assert page.text_content("#view-answers th:first-child") == "probability"
     assert page.locator("#view-answers tbody tr:first-child .end button").is_visible()
     _picture(page, f"answers-{name}")
+    assert _serious(page) == []
     _assert_chart(page, example.kind, n_answers)
     _picture(page, f"chart-{name}")
     page.click("#tab-plan")

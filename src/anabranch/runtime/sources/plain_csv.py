@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pyspark.sql import types as spark_types
@@ -86,7 +86,7 @@ def _rows(paths: Sequence[str], separator: str) -> list[list[str]] | None:
         if _SPECIAL.search(text) or header not in (None, first) or not all(lines):
             return None
         header = first
-        # Spark takes each line that equals the header for one.
+        # Spark skips each line that equals the header.
         rows += [line.split(separator) for line in lines if line != first]
     names = (header or "").split(separator)
     return [names, *rows] if all(len(row) == len(names) for row in rows) else None
@@ -96,7 +96,7 @@ def _is_plain_name(name: str) -> bool:
     return bool(name) and name == name.strip()
 
 
-def _columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[set[str]]:
+def _columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[set[str]]:
     """The different cells of each column, without the empty ones, which are NULL in every type."""
     return [{row[index] for row in rows} - {""} for index in range(len(names))]
 
