@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,11 +55,11 @@ def _read(path: Path) -> Process | None:
     return Process(int(number), int(fields[1]), name, seconds, int(fields[21]) * os.sysconf("SC_PAGE_SIZE"))
 
 
-def seconds_by_role(root: int) -> Counter[str]:
+def seconds_by_role(root: int) -> defaultdict[str, float]:
     """Return the processor time of a process and its descendants, by role."""
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for process in family_of(root):
-        seconds[process.role] += process.seconds  # type: ignore[assignment]
+        seconds[process.role] += process.seconds
     return seconds
 
 
