@@ -28,6 +28,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[[Results], Rows]]] = {
     "targets": (("whole.large", "whole.clustered"), targets.table),
     "whole": (("whole.pattern", "whole.sequence", "whole.relate", "whole.monitor", "whole.constrain"), tables.whole),
     "micro_batches": (("streaming.batches",), tables.micro_batches),
+    "operators": (("streaming.operators",), tables.operators),
     "latencies": (("streaming.rates",), tables.latencies),
     "idle": (("whole.idle",), tables.idle),
     "stages": (("whole.stages",), tables.stages),

@@ -17,9 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from anabranch.transport.pages import Paged
-from anabranch.transport.routing import route
-from anabranch.transport.watermark import Clock
+from benchmarks.buckets import Buckets
 from benchmarks.engines import SPARK, make_job, open_session, run_stream, spark_session
 from benchmarks.harness import Options, Record, recorder
 from benchmarks.workloads import write_part, written_once
@@ -142,43 +140,9 @@ def _count(answers: DataFrame, number: int) -> None:
     answers.count()
 
 
-class _CountedPages(dict[int, bytes]):
-    """Pages in memory that count the bytes that are written."""
-
-    written = 0
-
-    def read(self, page: int) -> bytes:
-        """Return a page."""
-        return self[page]
-
-    def write(self, page: int, data: bytes) -> None:
-        """Write a page."""
-        self.written += len(data)
-        self[page] = data
-
-    def remove(self, page: int) -> None:
-        """Remove a page."""
-        del self[page]
-
-
 def written_bytes(workbook: str, query: str, folder: Path, n_buckets: int = 16) -> tuple[int, int]:
     """Return the bytes that arrive in buckets and those that are written to their state, over the files of a folder."""
-    job = make_job(workbook, query, live=True)
-    clock = Clock(job.layouts)
-    states: list[bytes | None] = [None] * n_buckets
-    pages = [_CountedPages() for _ in range(n_buckets)]
-    arrived = in_states = 0
+    buckets = Buckets(make_job(workbook, query, live=True), n_buckets)
     for path in sorted(folder.glob("*.parquet")):
-        routed = route(pq.read_table(path), 0, job, n_buckets)
-        watermark = clock.advance([routed.newest])
-        arrived += sum(len(blob) for _, blob in routed.packets)
-        for bucket in range(n_buckets):
-            operator = job.operator()
-            operator.open(states[bucket])
-            if isinstance(operator, Paged):
-                operator.use_pages(pages[bucket])
-            operator.step([(0, blob) for to, blob in routed.packets if to == bucket], watermark, ended=False)
-            state = operator.save()
-            states[bucket] = state
-            in_states += len(state)
-    return arrived, in_states + sum(store.written for store in pages)
+        buckets.step(pq.read_table(path))
+    return buckets.arrived, buckets.written

@@ -1,10 +1,11 @@
 """Streams at full speed and at a fixed rate: rows per second, and the time from arrival to answer.
 
 `streaming.batches` reads files that are there already, one per micro-batch: how long a micro-batch of a size takes, and
-how many rows per second a stream of such micro-batches sustains. `streaming.rates` moves prepared files into the input
-folder at fixed intervals. The latency of a row is the time from the move of its file until the answers of its
-micro-batch are on disk, by the log of the stream. A rate is sustained if the last micro-batches wait no longer than
-the first ones.
+how many rows per second a stream of such micro-batches sustains. `streaming.operators` measures
+the same without Spark: a micro-batch is packed, and the operators of all buckets are opened, stepped and saved.
+`streaming.rates` moves prepared files into the input folder at fixed intervals. The latency of a row is the time from
+the move of its file until the answers of its micro-batch are on disk, by the log of the stream. A rate is sustained if
+the last micro-batches wait no longer than the first ones.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from pyspark.sql import SparkSession
 
 from anabranch.runtime.file_system import LocalFolder
 from anabranch.runtime.stream_log import Entry, entries
-from benchmarks.engines import SPARK, open_session, spark_session
+from benchmarks.buckets import Buckets
+from benchmarks.engines import SPARK, make_job, open_session, spark_session
 from benchmarks.harness import Options, Record, load_records, recorder
 from benchmarks.workloads import write_parquet, write_part, written_once
 
@@ -38,6 +40,9 @@ WARM_UP = 3
 
 WARM_UP_SMALL = 40
 """The same for small micro-batches: a stream runs for days, and the JVM compiles its code in the first minute."""
+
+TIMED = 15
+"""Micro-batches without Spark that are timed, after as many that are not."""
 
 INTERVAL = 0.2
 """Seconds between two files of a stream with a fixed rate."""
@@ -91,7 +96,8 @@ class Live:
             for number, table in enumerate(self.tables(n_rows, n_keys, files, seed)):
                 write_part(table, folder, number)
 
-        return written_once(f"live-{self.kind.lower()}-{n_rows}-{n_keys}-{files}-seed{seed}", write)
+        name = self.kind.lower().replace(", ", "-").replace(" ", "-")
+        return written_once(f"live-{name}-{n_rows}-{n_keys}-{files}-seed{seed}", write)
 
 
 def _rooms(rng: np.random.Generator, keys: np.ndarray, t: int) -> Columns:
@@ -121,6 +127,13 @@ def _intervals(rng: np.random.Generator, keys: np.ndarray, t: int) -> Columns:
         "l": np.full(2 * len(keys), 2),
         "g": names // 2,
     }
+
+
+def _intervals_apart(rng: np.random.Generator, keys: np.ndarray, t: int) -> Columns:
+    """The same, one entity after the other, so that each has a few others near it in time."""
+    intervals = _intervals(rng, keys, 0)
+    first = 3 * (t * len(keys) + np.arange(len(keys)))
+    return intervals | {"k": np.repeat(keys + t * 10_000_000, 2), "t": intervals["t"] + np.repeat(first, 2)}
 
 
 def _reports(rng: np.random.Generator, keys: np.ndarray, t: int) -> Columns:
@@ -163,6 +176,14 @@ WORKLOADS = (
         "KEY (k INTEGER, g INTEGER) TIME t INTEGER ORDER n LENGTH l MODEL INTERVALS",
         "RELATE SOME a INTERSECTS SOME b FROM r AS a, r AS b WHERE a.g = b.g AND a.k < b.k",
         _intervals,
+        rows_per_key=2,
+        most_rows=100_000,
+    ),
+    Live(
+        "RELATE, without an equality",
+        "KEY (k INTEGER, g INTEGER) TIME t INTEGER ORDER n LENGTH l MODEL INTERVALS",
+        "RELATE SOME a INTERSECTS SOME b FROM r AS a, r AS b WHERE a.k < b.k",
+        _intervals_apart,
         rows_per_key=2,
         most_rows=100_000,
     ),
@@ -222,6 +243,33 @@ def _period(timed: list[Entry]) -> float:
     """Return the median time from the end of a micro-batch to that of the next, which includes the commit."""
     ends = [entry.at.timestamp() for entry in timed]
     return median(np.diff(ends))
+
+
+# ------------------------------------------------------------ the operators alone
+
+
+def operators(options: Options) -> Iterator[Record]:
+    """Yield the processor time that a micro-batch of 1,000 rows takes without Spark, by the number of buckets."""
+    for workload in WORKLOADS:
+        record = recorder("streaming.operators", f"{workload.kind}: micro-batches of 1,000 rows, 1,000 keys", options)
+        folder = workload.files(1_000, 1_000, 2 * TIMED, options.seed)
+        job = make_job(workload.workbook(folder), "q", live=True)
+        tables = [pq.read_table(path) for path in sorted(folder.glob("*.parquet"))]
+        for n_buckets in (16, 4):
+            seconds = _operator_seconds(Buckets(job, n_buckets), tables)
+            yield record(f"{n_buckets} buckets", 1000 * median(seconds[TIMED:]), "ms")
+
+
+def _operator_seconds(buckets: Buckets, tables: list[pa.Table]) -> list[float]:
+    """Return the processor time of each micro-batch of one table."""
+    seconds = []
+    for rows in tables:
+        start = time.process_time()
+        buckets.step(rows)
+        seconds.append(time.process_time() - start)
+    if not buckets.answers:
+        raise AssertionError("no answers")
+    return seconds
 
 
 # ------------------------------------------------------------ at a fixed rate
@@ -303,4 +351,4 @@ def _stream_folders() -> Iterator[tuple[Path, Path]]:
         yield Path(folder) / "checkpoint", Path(folder) / "answers"
 
 
-PARTS = {"batches": batches, "rates": rates}
+PARTS = {"batches": batches, "operators": operators, "rates": rates}

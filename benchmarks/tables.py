@@ -59,6 +59,15 @@ def micro_batches(results: Results) -> Rows:
     return [header, *([kind, *cells, *[""] * (len(header) - 1 - len(cells))] for kind, cells in by_kind.items())]
 
 
+def operators(results: Results) -> Rows:
+    """The processor time of the operators of a small micro-batch by the number of buckets, in milliseconds."""
+    by_kind = results.of("streaming.operators").by_workload()
+    kinds = [workload.partition(": ")[0] for workload in by_kind]
+    counts = dict.fromkeys(record["metric"] for record in results.of("streaming.operators"))
+    cells = {count: [_shown(found.value(count)) for found in by_kind.values()] for count in counts}
+    return [["processor time, ms", *kinds], *([count, *values] for count, values in cells.items())]
+
+
 def latencies(results: Results) -> Rows:
     """The median and the 99% quantile of the time from a row to its answers, by the rate of arrival."""
     by_kind: dict[str, dict[str, str]] = {}

@@ -235,7 +235,7 @@ class Session:
         with self._workspace.errors_of(query.name):
             make_ready(self.spark)
             resolved = execution.resolve(self._workspace.planner, self._workspace.bindings, [query])
-            return estimates.estimated_plan(resolved, rows)
+            return estimates.estimated_plan(resolved, execution.default_buckets(self.spark), rows)
 
     def prepare(self, name: str) -> Prepared:
         """The bound query, its analysis and its plan, for the declared types; without a job."""

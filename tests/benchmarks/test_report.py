@@ -13,7 +13,7 @@ from benchmarks.papers import ALGORITHM, FIGURES, OURS, PAPER, points
 from benchmarks.report.__main__ import main as report_main
 from benchmarks.report.page import report
 from benchmarks.results import RESULTS, Results
-from benchmarks.tables import growth, latencies, micro_batches, peers, stages
+from benchmarks.tables import growth, latencies, micro_batches, operators, peers, stages
 
 from tests.benchmarks.measured import saved
 
@@ -128,6 +128,19 @@ def test_streams_have_tables_by_size_and_by_rate(tmp_path: Path) -> None:
         ["RELATE", "0.5", "", ""],
     ]
     assert latencies(results) == [["kind, s", "1,000 rows/s"], ["PATTERN", "1.5 / 2.5"]]
+
+
+def test_the_operators_of_a_stream_have_a_table_by_buckets(tmp_path: Path) -> None:
+    records = [
+        Record("streaming.operators", f"{kind}: micro-batches", f"{buckets} buckets", time, "ms")
+        for kind, of_kind in {"PATTERN": {16: 100.0, 4: 25.0}, "RELATE": {16: 200.0, 4: 50.0}}.items()
+        for buckets, time in of_kind.items()
+    ]
+    assert operators(saved(tmp_path, records)) == [
+        ["processor time, ms", "PATTERN", "RELATE"],
+        ["16 buckets", "100", "200"],
+        ["4 buckets", "25", "50"],
+    ]
 
 
 def test_the_tables_of_the_documentation_are_those_of_the_results() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from anabranch import Session
 from anabranch.planning.estimates import estimate
+from anabranch.planning.prepared import with_job
 from anabranch.runtime import execution
 from anabranch.runtime.estimates import take_sample
 from anabranch.simulate import SCENARIOS
@@ -57,3 +59,19 @@ def test_all_rows_give_the_exact_count(spark: SparkSession) -> None:
     assert steps["answers"] == "5"
     assert steps["sample"] == "all rows (10 of 10 rows)"
     assert "of state in a stream" in steps["memory"]
+
+
+def test_the_state_of_a_stream_has_the_copies_of_all_buckets(spark: SparkSession) -> None:
+    """Without an equality, an entity of RELATE is in two of the buckets of a checkpoint that has four."""
+    session = Session(spark)
+    session.execute(
+        "CREATE STREAM s KEY (k STRING) TIME t INTEGER ORDER n LENGTH l MODEL INTERVALS;"
+        "CREATE QUERY q AS RELATE SOME a INTERSECTS SOME b FROM s AS a, s AS b WHERE a.k < b.k;"
+    )
+    session.bind("s", [{"k": f"key {n}", "t": n + e, "n": e, "l": 3} for n in range(2000) for e in (1, 2)])
+    resolved = execution.resolve(session._workspace.planner, session._workspace.bindings, [session.catalog.query("q")])
+    (prepared,) = resolved.prepared
+    _, live_job = with_job([prepared], replace(resolved.context, live=True))
+    sample = take_sample(resolved.sources, resolved.job.layouts, prepared.analysis.sampling, 10_000)
+    one, four = (estimate(resolved.job, live_job, sample, n_buckets).state for n_buckets in (1, 4))
+    assert 1.8 * one < four < 2.4 * one

@@ -19,7 +19,7 @@ from anabranch.planning.in_process import answers_in_process, packets_of
 from anabranch.text import size_text
 from anabranch.transport.job import Job
 from anabranch.transport.routing import route
-from anabranch.transport.watermark import Clock
+from anabranch.transport.watermark import Clock, Progress
 
 #: A block is split into this many micro-batches, to see how large the state becomes.
 MICRO_BATCHES = 8
@@ -116,15 +116,15 @@ def rounded(number: float) -> str:
     return f"{round(number / digits) * digits:,}"
 
 
-def estimate(job: Job, live_job: Job | None, sample: Sample) -> Estimate:
-    """Run a sample, and scale what it gives."""
+def estimate(job: Job, live_job: Job | None, sample: Sample, n_buckets: int = 1) -> Estimate:
+    """Run a sample, and scale what it gives. A stream would have `n_buckets`: rows can be kept in several of them."""
     in_sample, state, held = 0, 0, 0
     for block in sample.blocks:
         answers, n_bytes = answers_in_process(job, block.tables)
         in_sample += _n_counted(answers, block.start)
         held += n_bytes
         if live_job is not None:
-            state = max(state, _state_size(live_job, block))
+            state = max(state, _state_size(live_job, block, n_buckets))
     share = sample.n_rows / max(sample.total_rows, 1)
     return Estimate(
         answers=in_sample * sample.factor,
@@ -149,21 +149,26 @@ def times_of(column: pa.ChunkedArray) -> F64:
     return np.asarray(numbers.cast(pa.float64(), safe=False).to_numpy(), np.float64)
 
 
-def _state_size(job: Job, block: Block) -> int:
-    """The largest state of an operator that gets a block in micro-batches."""
-    clock, operator = Clock(job.layouts), job.operator()
+def _state_size(job: Job, block: Block, n_buckets: int) -> int:
+    """The largest state of all operators together, where a block arrives in micro-batches."""
+    clock, saved = Clock(job.layouts), [b""] * n_buckets
     largest = 0
     for number in range(MICRO_BATCHES):
         parts = [_part(table, number) for table in block.tables]
-        routed = [route(part, stream, job, 1) for stream, part in enumerate(parts)]
+        routed = [route(part, stream, job, n_buckets) for stream, part in enumerate(parts)]
         watermark = clock.advance([part.newest for part in routed])
-        operator.step(packets_of(routed), watermark, ended=False)
-        saved = operator.save()
-        largest = max(largest, len(saved))
-        # State is opened again in every micro-batch, as in a stream.
-        operator = job.operator()
-        operator.open(saved)
+        saved = [_stepped(job, state, packets_of(routed, bucket), watermark) for bucket, state in enumerate(saved)]
+        largest = max(largest, sum(map(len, saved)))
     return largest
+
+
+def _stepped(job: Job, saved: bytes, packets: list[tuple[int, bytes]], watermark: Progress) -> bytes:
+    """The state of a bucket after a micro-batch. It is opened again in every micro-batch, as in a stream."""
+    operator = job.operator()
+    if saved:
+        operator.open(saved)
+    operator.step(packets, watermark, ended=False)
+    return operator.save()
 
 
 def _part(table: pa.Table, number: int) -> pa.Table:

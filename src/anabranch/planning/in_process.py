@@ -40,9 +40,9 @@ def routed_packets(
     return packets_of(routed), Clock(job.layouts).advance(times, ended=True)
 
 
-def packets_of(routed: Sequence[Routed]) -> list[tuple[int, bytes]]:
-    """The packets of all streams."""
-    return [(stream, blob) for stream, part in enumerate(routed) for _, blob in part.packets]
+def packets_of(routed: Sequence[Routed], bucket: int = 0) -> list[tuple[int, bytes]]:
+    """The packets of all streams that a bucket gets."""
+    return [(stream, blob) for stream, part in enumerate(routed) for to, blob in part.packets if to == bucket]
 
 
 def _finished(rules: Finishing, answers: pa.Table) -> pa.Table:

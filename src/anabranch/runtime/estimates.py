@@ -50,8 +50,11 @@ class _Rows:
         return frame.orderBy(self.layout.time).toArrow()
 
 
-def estimated_plan(resolved: Resolved, rows: int = ROWS) -> Plan:
-    """The plan of a query with the number of answers and the memory, estimated from a sample of about `rows` rows."""
+def estimated_plan(resolved: Resolved, n_buckets: int, rows: int = ROWS) -> Plan:
+    """The plan of a query with the number of answers and the memory, estimated from a sample of about `rows` rows.
+
+    The memory of a stream is that of a new checkpoint with `n_buckets`.
+    """
     (prepared,), context = resolved.prepared, resolved.context
     sample = take_sample(resolved.sources, context.layouts, prepared.analysis.sampling, rows)
     # The sample has rows of the streams, not of their sources.
@@ -61,7 +64,7 @@ def estimated_plan(resolved: Resolved, rows: int = ROWS) -> Plan:
     live_job = None
     if prepared.plan.streams == "yes":
         _, live_job = with_job([prepared], replace(context, live=True))
-    steps = estimate(job, live_job, sample).steps()
+    steps = estimate(job, live_job, sample, n_buckets).steps()
     return replace(prepared.plan, steps=(*prepared.plan.steps, *steps))
 
 

@@ -243,7 +243,7 @@ def start_stream(
     job, sources = resolved.job, resolved.sources
     ensure_kernels([job])
     schemas = {source.entry.name.lower(): source.schema for source in resolved.inputs.values()}
-    n_buckets = options.buckets or checkpoint.n_buckets or _default_buckets(spark)
+    n_buckets = options.buckets or checkpoint.n_buckets or default_buckets(spark)
     checkpoint.claim(resolved.identity, n_buckets, schemas, resolved.prepared[0].bound.shares_pass)
     sink = output(checkpoint.id)
     names = [prepared.query.name for prepared in resolved.prepared]
@@ -263,7 +263,7 @@ def start_stream(
     )  # fmt: skip
 
 
-def _default_buckets(spark: SparkSession) -> int:
+def default_buckets(spark: SparkSession) -> int:
     """The buckets of a new checkpoint."""
     if not (setting_of_context(spark, "spark.master") or "").startswith("local"):
         return STREAM_BUCKETS
