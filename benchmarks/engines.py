@@ -41,6 +41,9 @@ IN_PROCESS, SPARK = "in process, one thread", "Spark, 2 cores"
 
 _FINGERPRINT = "00" * 32
 
+_MAX_ANSWERS = 1_000_000_000
+"""The one bucket of a run in this process has all answers, so the limit for a bucket does not fit."""
+
 
 # ------------------------------------------------------------ jobs
 
@@ -59,7 +62,10 @@ def make_job(
     names = [queries] if isinstance(queries, str) else queries
     chosen = [catalog.query(name) for name in names]
     bounds = [bind(query, catalog) for query in chosen]
-    context = JobContext(layouts_for(bounds[0].streams), relations or {}, _FINGERPRINT, live, (".",) * len(bounds))
+    context = JobContext(
+        layouts_for(bounds[0].streams), relations or {}, _FINGERPRINT, live, (".",) * len(bounds),
+        max_answers=_MAX_ANSWERS,
+    )  # fmt: skip
     return with_job([prepare(query, bound) for query, bound in zip(chosen, bounds, strict=True)], context)[1]
 
 
