@@ -48,7 +48,6 @@ from anabranch.runtime.sinks.target import AnswerTarget, to_targets
 from anabranch.runtime.sources.local_rows import local_table
 from anabranch.runtime.spark import make_session
 from anabranch.runtime.workspace import Workspace
-from anabranch.transport.limits import MAX_ANSWERS
 from anabranch.transport.operator import Counts
 
 if TYPE_CHECKING:
@@ -70,9 +69,9 @@ def ask(query: str, /, **inputs: Any) -> DataFrame:
     return Session(spark).ask(query, **inputs)
 
 
-def _checked(max_answers: int) -> int:
-    """A limit on answers, which is at least 1."""
-    if max_answers < 1:
+def _checked(max_answers: int | None) -> int | None:
+    """A limit on answers, which is at least 1; None is the default."""
+    if max_answers is not None and max_answers < 1:
         raise AnabranchError(f"max_answers is at least 1, not {max_answers}")
     return max_answers
 
@@ -98,8 +97,8 @@ class Session:
         for large inputs, and one per core in streaming.
     max_answers : int, optional
         How many answers a query may have in one step of a bucket, which is the whole run in batch. A query with more
-        fails (`TooManyAnswers`), before they fill the memory. `run`, `run_all`, `start` and `start_together` can change
-        it.
+        fails (`TooManyAnswers`), before they fill the memory. The default is 4,000,000 in batch and 1,000,000 in
+        streaming. `run`, `run_all`, `start` and `start_together` can change it.
 
     Examples
     --------
@@ -115,7 +114,7 @@ class Session:
         spark: SparkSession | None = None,
         start: Callable[[], SparkSession] = make_session,
         partitions: int | None = None,
-        max_answers: int = MAX_ANSWERS,
+        max_answers: int | None = None,
     ) -> None:
         if partitions is not None and partitions < 1:
             raise AnabranchError(f"a query needs at least 1 partition, not {partitions}")

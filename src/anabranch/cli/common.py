@@ -46,11 +46,10 @@ def open_workbook(
     """
     from anabranch.runtime.spark import make_session
     from anabranch.session import Session
-    from anabranch.transport.limits import MAX_ANSWERS
 
     session = Session(
         start=lambda: make_session(master, verbose, once and session.has_small_inputs(), settings, say),
-        max_answers=max_answers or MAX_ANSWERS,
+        max_answers=max_answers,
     )
     if workbook is not None:
         session.execute_file(workbook)

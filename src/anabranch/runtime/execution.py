@@ -34,7 +34,7 @@ from anabranch.runtime.spark_mode import parallelism, setting_of_context
 from anabranch.runtime.stream_log import StreamLog
 from anabranch.transport.job import Job, JobContext
 from anabranch.transport.layout import Layout
-from anabranch.transport.limits import MAX_ANSWERS
+from anabranch.transport.limits import MAX_ANSWERS, MAX_ANSWERS_OF_ARCHIVE
 from anabranch.transport.operator import Counts
 from anabranch.transport.preparing import check_partners
 
@@ -80,7 +80,7 @@ class Resolved:
 
 def resolve(
     planner: Planner, bindings: Bindings, queries: Sequence[Query], checkpoint: Checkpoint | None = None,
-    max_answers: int = MAX_ANSWERS, ends: bool = False,
+    max_answers: int | None = None, ends: bool = False,
 ) -> Resolved:  # fmt: skip
     """Open the inputs of a group of queries and make its job; with a checkpoint, for live inputs.
 
@@ -123,7 +123,7 @@ def resolve(
             number: prepared.bound.limit for number, prepared in enumerate(group) if prepared.bound.limit is not None
         },
         queries=query_fingerprints(identity),
-        max_answers=max_answers,
+        max_answers=max_answers or (MAX_ANSWERS if live else MAX_ANSWERS_OF_ARCHIVE),
         ends=ends,
     )
     group, job = with_job(group, context)
