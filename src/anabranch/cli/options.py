@@ -46,8 +46,8 @@ MaxAnswers = Annotated[
         "--max-answers",
         metavar="N",
         min=1,
-        help="How many answers a query may have in one bucket and step; with more it fails. Default: 4,000,000 for run, "
-        "1,000,000 for stream.",
+        help="How many answers a query may have in one bucket and step; with more it fails. Default: 4,000,000 (run), "
+        "1,000,000 (stream).",
     ),
 ]
 Format = Annotated[str, typer.Option("--format", metavar="parquet|csv|json|jsonl", help="File format of --output.")]

@@ -14,8 +14,8 @@ import pyarrow as pa
 from anabranch.errors import TooManyAnswers
 from anabranch.text import cell
 
-#: The most answers of a query in one step of one bucket of a stream, by default. As rows of Arrow they take a few hundred
-#: MB at most.
+#: The most answers of a query in one step of one bucket of a stream, by default. As rows of Arrow they take a few
+#: hundred MB at most.
 MAX_ANSWERS = 1_000_000
 
 #: The same for an archive, where the only step of a bucket has all its rows. They can be some millions.
