@@ -50,7 +50,7 @@ MAX_RELATION_ROWS = 5_000_000
 MAX_LISTED_ROWS = 1000
 
 #: A partition of a batch run has about this many bytes of the input files.
-_BYTES_PER_PARTITION = 16 << 20
+_BYTES_PER_PARTITION = 64 << 20
 
 #: Files of this size in all, about a thousand rows, take longer to distribute than to process.
 _SMALL_BYTES = 64 << 10
