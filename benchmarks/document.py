@@ -33,7 +33,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[[Results], Rows]]] = {
     "idle": (("whole.idle",), tables.idle),
     "stages": (("whole.stages",), tables.stages),
     "memory": (("whole.memory",), tables.memory),
-    "growth": (("pattern.growth",), tables.growth),
+    "growth": (tables.GROWTH_PARTS, tables.growth),
     "peers": (("peers",), tables.peers),
     "cost": (("whole.cost", "whole.stages"), scale.cost_table),
     "scale": (("whole.cost", "whole.stages"), scale.scale_table),

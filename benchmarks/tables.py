@@ -14,6 +14,8 @@ from benchmarks.results import Results
 
 Rows = list[list[str]]
 
+GROWTH_PARTS = tuple(f"{family}.growth" for family in "constrain inference monitor pattern relate sequence".split())
+
 FIGURE_PARTS = tuple(figure.part for figure in FIGURES)
 
 KINDS = ("PATTERN", "SEQUENCE", "RELATE", "MONITOR", "CONSTRAIN")
@@ -114,7 +116,7 @@ def memory(results: Results) -> Rows:
 def growth(results: Results) -> Rows:
     """The exponents of all curves; of inference, only three methods."""
     rows = [["", "dimension", "from", "to", "times as long", EXPONENT]]
-    for part in (part for part in results.parts if part.endswith(".growth")):
+    for part in GROWTH_PARTS:
         for workload, found in results.of(part).by_workload().items():
             family, method = part.partition(".")[0], workload.partition(",")[0]
             if family == "inference" and method not in INFERENCE:
