@@ -17,6 +17,9 @@ import anabranch as ab
 from anabranch.catalog import Catalog
 from anabranch.cli.messages import RunFailed
 from anabranch.cli.stream import _Group
+from anabranch.runtime import execution
+from anabranch.runtime.checkpoint import Checkpoint
+from anabranch.runtime.file_system import LocalFolder
 
 WORKBOOK = """
 CREATE STREAM e KEY (k STRING) TIME t INTEGER FROM 'e';
@@ -105,6 +108,18 @@ def test_the_limit_of_a_session_and_of_a_run(spark: SparkSession, workbook: Path
         session.run_all(["pairs", "many"])
     with pytest.raises(ab.AnabranchError, match="max_answers is at least 1, not 0"):
         session.run("pairs", max_answers=0)
+
+
+def test_the_default_limit_is_higher_over_an_archive(spark: SparkSession, workbook: Path, tmp_path: Path) -> None:
+    session = ab.Session(spark)
+    session.execute_file(str(workbook))
+    queries = [session.catalog.query("many")]
+    workspace = session._workspace
+    archive = execution.resolve(workspace.planner, workspace.bindings, queries)
+    live = execution.resolve(
+        workspace.planner, workspace.bindings, queries, Checkpoint(LocalFolder(tmp_path / "checkpoint"))
+    )
+    assert (archive.context.max_answers, live.context.max_answers) == (4_000_000, 1_000_000)
 
 
 @dataclass
