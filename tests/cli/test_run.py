@@ -76,6 +76,24 @@ def test_structs_are_columns_in_csv_and_objects_in_json(
     assert json.loads(done.out)["u"]["kind"] == "A, or B"
 
 
+def test_lineage_is_a_column_of_tables_lines_and_files(
+    spark: SparkSession, office: Path, tmp_path: Path, anabranch: Command
+) -> None:
+    coffee = ("run", office, "--query", "coffee", "--lineage")
+    rows = [json.loads(line) for line in anabranch(*coffee, "--output", "-", "--format", "jsonl").out.splitlines()]
+    assert rows
+    for row in rows:
+        assert [(origin["stream"], origin["key"], origin["until"]) for origin in row["lineage"]] == [
+            ("at", row["x"], row["t"])
+        ]
+    assert anabranch(*coffee, "--output", tmp_path / "out", "--format", "csv").status == 0
+    [file] = (tmp_path / "out" / "coffee").glob("*.csv")
+    written_rows = list(csv.DictReader(file.read_text().splitlines()))
+    assert [json.loads(row["lineage"])[0]["key"] for row in written_rows] == [row["x"] for row in written_rows]
+    table = anabranch(*coffee)
+    assert table.status == 0 and "lineage" in table.out
+
+
 def test_a_closed_pipe_ends_the_run_quietly(
     spark: SparkSession, office: Path, anabranch: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,3 +201,17 @@ def test_a_query_that_is_refused_is_reported_for_the_query_that_reads_it(session
     )
     (finding,) = session.objections([session.catalog.require_query("reads_never")])
     assert "never" in finding.message or "contradict" in finding.message
+
+
+def test_lineage_has_a_type_without_rows_to_depend_on_and_takes_any_name(spark: SparkSession) -> None:
+    at = pa.table({"k": ["ann"], "v": ["a"], "t": [1], "p": [0.5]})
+    for model, lineage, time in (("", [], "double"), ("MODEL INDEPENDENT", [("o'at", "ann", None, 1)], "bigint")):
+        session = Session(spark)
+        session.execute(f"CREATE STREAM `o'at` KEY (k STRING) VALUE (v STRING) TIME t INTEGER {model};")
+        session.execute("CREATE QUERY there AS PATTERN `o'at`(x, 'a') THEN `o'at`(x, 'a') GROUP BY x;")
+        session.bind("o'at", pa.concat_tables([at, at.set_column(2, "t", [[2]])]))
+        answers = session.run("there", lineage=True)
+        origin = f"struct<stream:string,key:string,since:{time},until:{time}>"
+        assert answers.schema["lineage"].dataType.simpleString() == f"array<{origin}>"
+        (answer,) = answers.collect()
+        assert [tuple(origin) for origin in answer.lineage] == [(*start, 2) for *start, _ in lineage]

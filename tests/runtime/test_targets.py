@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -103,6 +105,26 @@ def test_a_folder_of_the_workbook_gets_the_answers(spark: SparkSession, tmp_path
     live.stream()
     files = (tmp_path / "batch" / "live").glob("*.json")
     assert same(answers_of([json.loads(line) for f in files for line in f.read_text().splitlines()]), ANSWERS)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "json"])
+def test_text_files_have_the_texts_and_times_of_the_answers(
+    spark: SparkSession, tmp_path: Path, file_format: str
+) -> None:
+    names = [" ann ", 'the "boss", bob', "two\nlines", "back\\slash", ""]
+    instant = pd.Timestamp("2026-03-02 09:00:00.123456", tz="UTC")
+    session = Session(spark)
+    session.execute(
+        "CREATE STREAM at KEY (person STRING) VALUE (place STRING) TIME t TIMESTAMP MODEL INDEPENDENT;"
+        f"CREATE QUERY seen TO '{tmp_path / 'seen'}' FORMAT {file_format} AS PATTERN at(x, 'hall') GROUP BY x;"
+    )
+    session.bind("at", pd.DataFrame({"person": names, "place": "hall", "t": instant, "p": 0.5}))
+    session.deliver("seen")
+    paths = [path for path in (tmp_path / "seen").glob(f"*.{file_format}") if path.stat().st_size]
+    read = partial(pd.read_csv, keep_default_na=False) if file_format == "csv" else partial(pd.read_json, lines=True)
+    answers = pd.concat([rows for rows in map(read, paths) if len(rows)])
+    assert sorted(answers["x"]) == sorted(names)
+    assert set(pd.to_datetime(answers["t"])) == {instant}
 
 
 def test_a_spark_table_gets_each_answer_once_after_a_failure(

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def json_rows(table: pa.Table) -> list[str]:
-    """One JSON object per row. Times are ISO 8601 in UTC, as in the JSON files of Spark; NULL is null.
+    """One JSON object per row. Times are ISO 8601 in UTC, with microseconds only if there are any; NULL is null.
 
     >>> json_rows(pa.table({"t": pa.array([0], pa.timestamp("us", "UTC")), "p": [0.5]}))
     ['{"t":"1970-01-01T00:00:00.000Z","p":0.5}']

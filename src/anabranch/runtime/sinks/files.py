@@ -40,6 +40,16 @@ _OWNER = "_checkpoint"
 MARK = "_anabranch"
 _STAGING = "_staging"
 
+#: Spark's defaults round times down to milliseconds, trim texts, and write a quote in a text as `\"`, which only Spark
+#: reads. pandas, DuckDB and spreadsheets expect two quotes.
+_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS[XXX]",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+_CSV = {"escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+#: Options of Spark for formats that are text.
+TEXT_OPTIONS = {"csv": _TIMES | _CSV, "json": _TIMES}
+
 
 def check_replaceable(path: str, spark: Callable[[], SparkSession]) -> None:
     """Refuse an output folder of a batch run that holds anything but the answers of an earlier batch run.
@@ -99,7 +109,7 @@ def _has_files(folder: Folder) -> bool:
 def _save(frame: DataFrame, file_format: str, folder: str, mode: str = "error") -> None:
     if file_format == "csv":
         frame = without_structs(frame)
-    writer = frame.write.format(file_format).mode(mode)
+    writer = frame.write.format(file_format).mode(mode).options(**TEXT_OPTIONS.get(file_format, {}))
     if file_format == "csv":
         writer = writer.option("header", "true")
     # Spark's default, INT96, is read by others as a time without a zone.
@@ -120,7 +130,7 @@ def without_structs(frame: DataFrame) -> DataFrame:
             columns += [column[name].alias(f"{field.name}.{name}") for name in field.dataType.names]
             nested |= any(isinstance(inner.dataType, StructType) for inner in field.dataType.fields)
         elif isinstance(field.dataType, ArrayType):
-            columns.append(F.to_json(column).alias(field.name))
+            columns.append(F.to_json(column, TEXT_OPTIONS["json"]).alias(field.name))
         else:
             columns.append(column)
     flat = frame.select(*columns)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from anabranch.runtime.sinks.files import without_structs
+from anabranch.runtime.sinks.files import TEXT_OPTIONS, without_structs
 
 #: The formats that have one answer per line.
 LINE_FORMATS = ("csv", "jsonl")
@@ -28,5 +28,5 @@ def text_lines(frame: DataFrame, line_format: str, query: str | None = None) -> 
     elif query is not None:
         frame = frame.select(F.lit(query).alias("query"), *(F.col(f"`{name}`") for name in frame.columns))
     row = F.struct(*(F.col(f"`{name}`") for name in frame.columns))
-    line = F.to_csv(row) if line_format == "csv" else F.to_json(row)
+    line = F.to_csv(row, TEXT_OPTIONS["csv"]) if line_format == "csv" else F.to_json(row, TEXT_OPTIONS["json"])
     yield from frame.select(line.alias("line")).toArrow()["line"].to_pylist()
