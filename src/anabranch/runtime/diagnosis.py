@@ -76,7 +76,9 @@ def _of_csv(text: str, source: TextFormat) -> str:
     for (name, kind), cell in zip(source.types.items(), cells, strict=True):
         if not _fits(cell, kind):
             return f"column {name} has {value_text(cell)}, which is no {kind.value}; {_fix(cell, kind)}"
-    return f"the line {value_text(text)} cannot be read"
+    doubled = '""' in text and source.options.get("escape") != '"'
+    fix = "; write OPTIONS (escape = '\"') after the path, because quotes in texts are doubled" if doubled else ""
+    return f"the line {value_text(text)} cannot be read{fix}"
 
 
 def _joined(cells: Sequence[str]) -> list[str]:
