@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -271,6 +272,24 @@ def test_events_and_times_are_stored_with_their_types(spark: SparkSession, tmp_p
     ((kind, a, second),) = server.rows("SELECT pg_typeof(t)::text, a, extract(epoch FROM t) FROM pairs")
     assert (kind, second) == ("timestamp with time zone", 30)
     assert a == {"id": "x", "kind": "A", "t": "1970-01-01T00:00:00.000Z"}
+
+
+def test_numbers_that_json_lacks_and_nul_characters_are_stored(spark: SparkSession, server: Postgres) -> None:
+    session = Session(spark)
+    session.execute(
+        "CREATE STREAM e KEY (id STRING) VALUE (x DOUBLE, y DOUBLE) TIME t INTEGER;"
+        f"CREATE QUERY odd TO POSTGRES 'odd' OPTIONS {server.options} AS"
+        " CONSTRAIN a, b FROM e AS a, e AS b WHERE b.t - a.t IN [1, 2];"
+        f"CREATE QUERY named TO POSTGRES 'named' OPTIONS {server.options} AS PATTERN e(k, x, y) GROUP BY k;"
+    )
+    rows = [{"id": "one\0", "x": math.nan, "y": math.inf, "t": 0}, {"id": "two", "x": 0.0, "y": -math.inf, "t": 1}]
+    session.bind("e", rows)
+    session.deliver("odd")
+    ((a, b),) = server.rows("SELECT a, b FROM odd")
+    assert a == {"id": "one\ufffd", "x": "NaN", "y": "Infinity", "t": 0}
+    assert b == {"id": "two", "x": 0.0, "y": "-Infinity", "t": 1}
+    session.deliver("named")
+    assert server.rows("SELECT k FROM named ORDER BY t") == [("one\ufffd",), ("two",)]
 
 
 def test_a_table_with_other_columns_is_refused(spark: SparkSession, tmp_path: Path, server: Postgres) -> None:

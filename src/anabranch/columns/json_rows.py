@@ -22,7 +22,30 @@ def json_rows(table: pa.Table) -> list[str]:
 
 def json_text(value: Any) -> str:
     """A value of a table as JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_text)
+    try:
+        return _dumped(value)
+    except ValueError:
+        return _dumped(finite(value))
+
+
+def finite(value: Any) -> Any:
+    """A value with NaN and infinities as text, as Spark writes them, because JSON has no such numbers.
+
+    >>> finite({"x": [float("nan"), 1.0]})
+    {'x': ['NaN', 1.0]}
+    """
+    if isinstance(value, float):
+        return _NOT_FINITE.get(str(value), value)
+    if isinstance(value, dict):
+        return {name: finite(inner) for name, inner in value.items()}
+    return [finite(inner) for inner in value] if isinstance(value, list) else value
+
+
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_text, allow_nan=False)
 
 
 def _text(value: Any) -> Any:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from anabranch.arrays import BEGINNING, END, I32, I64, Bools
 from anabranch.columns.dictionary import encode_tuples
 from anabranch.columns.globe import beyond
+from anabranch.columns.json_rows import finite
 from anabranch.columns.times import TimeKind
 from anabranch.transport.interval_columns import ROLES, role_numbers, whole_numbers
 from anabranch.transport.kernel import in_unit_interval
@@ -261,7 +262,7 @@ def row_codes(table: pa.Table, names: Sequence[str]) -> I32:
 
 def quarantine(stream: str, reason: str, rows: Iterable[dict[str, object]]) -> pa.Table:
     """Rows that are quarantined for one reason."""
-    texts = [json.dumps(_finite(row), default=_plain, ensure_ascii=False) for row in rows]
+    texts = [json.dumps(finite(row), default=_plain, ensure_ascii=False) for row in rows]
     return pa.table({"stream": [stream] * len(texts), "reason": [reason] * len(texts), "row": texts}, schema=QUARANTINE)
 
 
@@ -282,16 +283,6 @@ def _plain_cell(cell: pa.Scalar) -> object:
         return text.as_buffer().to_pybytes().decode(errors="replace")
     except (OverflowError, ValueError):
         return f"{cell.value} {cell.type.unit} since 1970"
-
-
-def _finite(row: dict[str, object]) -> dict[str, object]:
-    """The row with NaN and infinities as text, because JSON has no such numbers."""
-    return {
-        name: _NOT_FINITE.get(str(value), value) if isinstance(value, float) else value for name, value in row.items()
-    }
-
-
-_NOT_FINITE: dict[str, object] = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _plain(value: object) -> str:

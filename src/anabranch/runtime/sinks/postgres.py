@@ -163,4 +163,14 @@ def _type(kind: pa.DataType) -> str:
 
 def _value(value: Any) -> Any:
     """A value as psycopg takes it."""
+    value = _without_nul(value)
     return json_text(value) if isinstance(value, dict | list) else value
+
+
+def _without_nul(value: Any) -> Any:
+    """A value with U+FFFD for the character NUL, which PostgreSQL refuses in text and in jsonb."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, dict):
+        return {name: _without_nul(inner) for name, inner in value.items()}
+    return [_without_nul(inner) for inner in value] if isinstance(value, list) else value
