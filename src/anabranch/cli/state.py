@@ -62,6 +62,8 @@ def _wanted(arguments: list[str]) -> dict[str, str]:
 
 def _print_about(wanted: dict[str, str], states: dict[str, StoredState]) -> None:
     """Print a JSON line for each row about a key."""
+    from anabranch.columns.json_rows import finite
+
     streams = {stream.name: stream for state in states.values() for stream in state.streams}
     if not any(stream.has_key(wanted) for stream in streams.values()):
         known = "; ".join(f"{name}: {', '.join(stream.keys)}" for name, stream in streams.items())
@@ -71,7 +73,7 @@ def _print_about(wanted: dict[str, str], states: dict[str, StoredState]) -> None
         for bucket, stream, found in state.about(wanted):
             n_rows += 1
             row = {"query": name, "stream": stream.name, "bucket": bucket, "place": found.place, "row": found.row}
-            sys.stdout.write(json.dumps(row, default=str) + "\n")
+            sys.stdout.write(json.dumps(finite(row), default=str) + "\n")
     if not n_rows:
         say("nothing is kept about this key")
 
