@@ -103,6 +103,18 @@ def test_separators_leading_zeros_and_compressed_files(tmp_path: Path) -> None:
     assert objections(text) == []
 
 
+def test_texts_with_quotes_need_an_option(tmp_path: Path) -> None:
+    rows = [
+        {"who": who, "side": side, "t": t, "w": None}
+        for who in ('the "boss", bob', "eve")
+        for t, side in enumerate("io")
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "door.csv", index=False)
+    text = draft("PATTERN", str(tmp_path / "door.csv"), str(tmp_path)).text
+    assert "FROM 'door.csv' OPTIONS (escape = '\"');" in text
+    assert objections(text) == []
+
+
 def test_probabilities_and_previous_values_give_the_model(tmp_path: Path) -> None:
     rows = [
         {"who": w, "place": p, "prev_place": q, "p": 0.5, "t": t}
