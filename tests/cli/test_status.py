@@ -65,6 +65,14 @@ def test_json_has_a_line_per_stream(anabranch: Command, checkpoints: Path, runni
     assert (unpaid["process"], unpaid["batch"], unpaid["rows_per_second"]) == (None, None, None)
 
 
+def test_a_log_that_is_being_replaced_leaves_the_name_of_the_stream(anabranch: Command, checkpoints: Path) -> None:
+    (log,) = (path for path in (checkpoints / "unpaid").rglob("*") if path.is_file() and path.read_text().strip())
+    log.write_text("")
+    (unpaid,) = map(json.loads, anabranch("status", checkpoints / "unpaid", "--json").out.splitlines())
+    assert (unpaid["stream"], unpaid["process"]) == ("unpaid", None)
+    assert anabranch("status", checkpoints / "unpaid").out == "unpaid: does not run; no micro-batch is complete\n"
+
+
 def test_a_health_check_fails_unless_all_streams_run(anabranch: Command, checkpoints: Path, running: int) -> None:
     assert anabranch("status", checkpoints, "--check").status == 1
     assert anabranch("status", checkpoints / "near", "--check").status == 0

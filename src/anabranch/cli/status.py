@@ -56,7 +56,7 @@ class StreamStatus:
         """The status as data for JSON."""
         entry = json.loads(self.last.to_json()) if self.last else {}
         rates = {"rows_per_second": self.rows_per_second, "seconds_per_batch": self.seconds_per_batch}
-        return {"folder": str(self.folder), "process": self.process} | rates | entry
+        return {"folder": str(self.folder), "stream": self.name, "process": self.process} | rates | entry
 
 
 def command(
