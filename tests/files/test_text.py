@@ -63,7 +63,7 @@ def csv_cell(value: Any) -> str:
         return ""
     text = value.isoformat() if isinstance(value, date) else str(value)
     if isinstance(value, str):
-        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return '"' + text.replace('"', '""') + '"'
     return text
 
 

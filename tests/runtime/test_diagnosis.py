@@ -47,7 +47,8 @@ def test_a_usual_format_of_times_is_recognised(cell: str, spark_format: str) -> 
         ("ann,2026-01-01,0,5,1,true", "has 6 cells, but the header has 5; write decimal points, or put numbers"),
         ('"ann', "has 1 cells, but the header has 5; write OPTIONS (multiLine = true) if a quoted cell"),
         (",,,,", "the line ',,,,' cannot be read"),
-        ('"the ""boss"", ann",2026-01-01,0.5,1,true', "cannot be read; write OPTIONS (escape = '\"') after the path"),
+        (r'"the \"boss\", ann",2026-01-01,0.5,1,true', r"but the header has 5; write OPTIONS (escape = '\') after"),
+        (r'"the \"boss\"",2026-01-01,0.5,1,true', r"cannot be read; write OPTIONS (escape = '\') after the path"),
     ],
 )
 def test_a_line_of_csv_names_its_column_or_its_number_of_cells(line: str, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -142,6 +143,26 @@ def test_a_cell_that_does_not_fit_its_column_is_quarantined_and_not_null(spark: 
         quarantined = session.quarantine("coffee").collect()
         assert {row["reason"] for row in quarantined} == {"a cell does not fit its column's type"}
         assert any("soon" in row["row"] for row in quarantined), "the text of the row is kept"
+
+
+def test_quotes_in_the_texts_of_csv_files_are_doubled_or_have_backslashes(spark: SparkSession, tmp_path: Path) -> None:
+    """Workers read the files without `multiLine`, Spark those with it."""
+    names = ['the "boss", ann', '"', "back\\slash", 'a""b']
+    rows = [(name, "coffee" if t == 2 else "hall", t, 0.5) for name in names for t in (1, 2)]
+    with (tmp_path / "doubled.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("person", "place", "t", "p"), *rows])
+    with (tmp_path / "backslash.csv").open("w", newline="") as file:
+        writer = csv.writer(file, doublequote=False, escapechar="\\", quoting=csv.QUOTE_ALL)
+        writer.writerows([("person", "place", "t", "p"), *rows])
+    sources = [("doubled", []), ("backslash", [r"escape = '\'"])]
+    for name, options in sources:
+        for reader in ([], ["multiLine = true"]):
+            chosen = ", ".join(options + reader)
+            source = f"'{name}.csv'" + (f" OPTIONS ({chosen})" if chosen else "")
+            declared = stream("at", source, "t INTEGER", "person STRING") + query()
+            session = Session(spark)
+            session.execute_file(workbook(tmp_path, declared))
+            assert same(collect(session.run("coffee")), {(2, name): 0.25 for name in names}), source
 
 
 def test_a_malformed_cell_of_an_unused_column_is_ignored(spark: SparkSession, tmp_path: Path) -> None:

@@ -116,11 +116,7 @@ def _csv(path: str) -> tuple[pd.DataFrame, dict[str, str]]:
     header = str(pd.read_csv(path, sep="\0", header=None, nrows=1, dtype=str, quoting=3, engine="python").iloc[0, 0])
     separator = max(_SEPARATORS, key=header.count)
     frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""], nrows=ROWS)
-    options = {} if separator == "," else {"sep": "\\t" if separator == "\t" else separator}
-    # pandas has read a text with doubled quotes. Spark needs an option for it.
-    if frame.map(lambda cell: isinstance(cell, str) and '"' in cell).to_numpy().any():
-        options["escape"] = '"'
-    return frame, options
+    return frame, {} if separator == "," else {"sep": "\\t" if separator == "\t" else separator}
 
 
 def _json(path: str) -> tuple[pd.DataFrame, dict[str, str]]:

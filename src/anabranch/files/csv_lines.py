@@ -13,7 +13,7 @@ class Dialect:
     """How cells are separated, and how a quote is written within a quoted cell."""
 
     separator: str = ","
-    escape: str = "\\"
+    escape: str = QUOTE
 
     def cells(self, line: str) -> list[str]:
         """The cells of a line.
@@ -23,7 +23,7 @@ class Dialect:
 
         >>> Dialect().cells('a,"b, c",')
         ['a', 'b, c', '']
-        >>> Dialect().cells('"a "b" c",d'), Dialect(escape='"').cells('"a ""b"" c",d')
+        >>> Dialect().cells('"a "b" c",d'), Dialect().cells('"a ""b"" c",d')
         (['"a "b" c"', 'd'], ['a "b" c', 'd'])
         """
         found: list[str] = []

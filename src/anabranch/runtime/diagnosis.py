@@ -68,7 +68,9 @@ def _of_csv(text: str, source: TextFormat) -> str:
     cells = next(csv.reader([text], delimiter=separator[:1] or ","), [])
     if len(cells) != len(source.types):
         fix = "write OPTIONS (sep = ...) if another character separates the cells"
-        if text.count('"') % 2:
+        if quotes := _fix_of_quotes(text, source):
+            fix = quotes
+        elif text.count('"') % 2:
             fix = "write OPTIONS (multiLine = true) if a quoted cell has line breaks"
         elif len(cells) > len(source.types) and any(map(_DECIMAL_COMMA.fullmatch, _joined(cells))):
             fix = "write decimal points, or put numbers with a decimal comma in quotes"
@@ -76,9 +78,18 @@ def _of_csv(text: str, source: TextFormat) -> str:
     for (name, kind), cell in zip(source.types.items(), cells, strict=True):
         if not _fits(cell, kind):
             return f"column {name} has {value_text(cell)}, which is no {kind.value}; {_fix(cell, kind)}"
-    doubled = '""' in text and source.options.get("escape") != '"'
-    fix = "; write OPTIONS (escape = '\"') after the path, because quotes in texts are doubled" if doubled else ""
-    return f"the line {value_text(text)} cannot be read{fix}"
+    fix = _fix_of_quotes(text, source)
+    return f"the line {value_text(text)} cannot be read{fix and '; ' + fix}"
+
+
+def _fix_of_quotes(text: str, source: TextFormat) -> str:
+    """What to write for a line that has quotes in the notation that the source does not expect."""
+    expected = source.options.get("escape", '"')
+    if '\\"' in text and expected == '"':
+        return r"write OPTIONS (escape = '\') after the path, because a quote in a text is \""
+    if '""' in text and expected != '"':
+        return "leave out the option escape, because quotes in texts are doubled"
+    return ""
 
 
 def _joined(cells: Sequence[str]) -> list[str]:

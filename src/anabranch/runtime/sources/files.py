@@ -38,11 +38,15 @@ _REPEATED_KEY = "COLUMN_ALREADY_EXISTS"
 
 #: The options of every reader of a format.
 DEFAULT_OPTIONS: dict[str, dict[str, str]] = {
-    # Without enforceSchema=false, a file with another column order would be read by position.
-    "csv": {"header": "true", "enforceSchema": "false", "timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
+    # Without enforceSchema=false, a file with another column order would be read by position. Spark's default for a
+    # quote within quotes is `\"`; pandas, databases and spreadsheets double it.
+    "csv": {
+        "header": "true", "enforceSchema": "false", "escape": '"', "timeZone": "UTC",
+        "columnNameOfCorruptRecord": CORRUPT,
+    },
     "json": {"timeZone": "UTC", "columnNameOfCorruptRecord": CORRUPT},
     "parquet": {},
-}
+}  # fmt: skip
 
 #: By default, Spark ignores new files that are a week older than the newest one that it has read.
 _EVERY_FILE = {"maxFileAge": "36500d"}

@@ -89,5 +89,5 @@ def _dialect(options: Mapping[str, str]) -> Dialect | None:
     stated = [options[name] for name in ("sep", "delimiter") if name in options]
     separator = "\t" if stated == ["\\t"] else stated[0] if stated else ","
     usual = len(separator) == 1 and (separator == "\t" or " " < separator <= "~") and separator not in ('"', "\\")
-    escape = options.get("escape", "\\")
+    escape = options.get("escape", QUOTE)
     return Dialect(separator, escape) if usual and len(stated) < 2 and escape in ("\\", QUOTE) else None
