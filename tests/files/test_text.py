@@ -93,6 +93,42 @@ def test_json_rows_are_read_as_they_were_written(rows: list[dict[str, Any]], asc
     assert same_rows(read("\r\n".join(lines), JSON), rows)
 
 
+@st.composite
+def json_lines(draw: st.DrawFn) -> list[str]:
+    """Objects with some of many fields, in some order and spacing; a line may lack a byte."""
+    space = st.sampled_from(["", " ", "\t "])
+    values = {"text": '"a"', "whole": "1", "tex": '"b, {"', "whole number": "2.5e3", "é": "null", "more": "-0.5"}
+    values |= {f"field {number}": "true" for number in range(80)}
+    usual = draw(st.lists(st.sampled_from([*values]), unique=True)) + draw(st.sampled_from([[], [*values]]))
+    lines = []
+    for _ in range(draw(st.integers(1, 6))):
+        names = draw(st.sampled_from([usual[:6], usual[1:], [*reversed(usual[-70:])], ["text", "whole"]]))
+        before, after = draw(space), draw(space)
+        fields = (f'{before}"{name}"{after}:{before}{values[name]}{after}' for name in dict.fromkeys(names))
+        line = f"{before}{{{','.join(fields)}{after}}}{after}"
+        gap = draw(st.integers(0, 4 * len(line)))
+        lines.append(line[:gap] + line[gap + 1 :])
+    return lines
+
+
+@given(json_lines())
+def test_json_lines_with_other_fields_than_the_line_before(lines: list[str]) -> None:
+    lines = [line for line in lines if line.strip()]
+    expected, wrong = [], []
+    for line in lines:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            wrong.append((UNREADABLE, line))
+        else:
+            expected.append((str(found.get("text")), str(found.get("whole"))))
+    columns = JsonFormat(Columns(["whole", "text"], [Type.INTEGER, Type.STRING]))
+    data = "\n".join(lines)
+    rows, _ = read_block(data.encode(), columns, "s")
+    assert sorted((str(row["text"]), str(row["whole"])) for row in rows.to_pylist()) == sorted(expected)
+    assert rejected(data, columns) == wrong
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(1, 19), st.integers(-30, 30))
 def test_every_notation_of_a_number_is_the_nearest_double(value: float, digits: int, exponent: int) -> None:
     cells = [

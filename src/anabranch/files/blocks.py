@@ -8,8 +8,8 @@ from typing import IO
 
 import pyarrow as pa
 
-#: A worker holds about this many bytes of a file at once.
-_BLOCK = 16 << 20
+#: A worker reads about this many bytes of a file at once. More of them do not stay in the cache of the processor.
+_BLOCK = 4 << 20
 
 #: The first block is smaller, and each one is four times the one before. A buffer for a whole block that a small file
 #: does not fill leaves a hole in the heap: a worker that reads small files for weeks would grow.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from anabranch.arrays import I64, U8, Bools
@@ -35,17 +37,28 @@ from anabranch.files.kernel.bytes import (
     set_of,
 )
 
+#: How many fields of a line are compared with those of the lines before.
+_FIELDS = 64
+
+# The last byte of the data is a line end, which no loop here passes. So they need not look for the end of the data.
+
+
+@compiled_inline
+def _byte(data: U8, at: int) -> Any:
+    """The byte at an index. Unsigned, because Numba checks the sign of others."""
+    return data[np.uint64(at)]
+
 
 @compiled_inline
 def _after_space(data: U8, at: int) -> int:
-    while at < len(data) and (data[at] == SPACE or data[at] == TAB):
+    while _byte(data, at) == SPACE or _byte(data, at) == TAB:
         at += 1
     return at
 
 
 @compiled_inline
 def _is_digit(data: U8, at: int) -> bool:
-    return at < len(data) and ZERO <= data[at] <= NINE
+    return ZERO <= _byte(data, at) <= NINE
 
 
 @compiled_inline
@@ -56,16 +69,9 @@ def _after_digits(data: U8, at: int) -> int:
 
 
 @compiled_inline
-def _has_byte(data: U8, at: int, first: int, second: int) -> bool:
-    return at < len(data) and (data[at] == first or data[at] == second)
-
-
-@compiled_inline
 def _is_word(data: U8, at: int, word: bytes) -> bool:
-    if at + len(word) > len(data):
-        return False
     for i in range(len(word)):
-        if data[at + i] != word[i]:
+        if _byte(data, at + i) != word[i]:
             return False
     return True
 
@@ -73,19 +79,20 @@ def _is_word(data: U8, at: int, word: bytes) -> bool:
 @compiled_inline
 def _is_escape(data: U8, at: int) -> bool:
     """Whether the byte after a backslash stands for one character; not of Unicode escapes, which may be half of one."""
-    return at < len(data) and (
-        data[at] == QUOTE or data[at] == BACKSLASH or data[at] == SLASH
-        or data[at] == 98 or data[at] == 102 or data[at] == 110 or data[at] == 114 or data[at] == 116
+    byte = _byte(data, at)
+    return (
+        byte == QUOTE or byte == BACKSLASH or byte == SLASH
+        or byte == 98 or byte == 102 or byte == 110 or byte == 114 or byte == 116
     )  # fmt: skip
 
 
 @compiled_inline
 def _is_unicode_escape(data: U8, at: int) -> bool:
-    if at + 5 > len(data) or data[at] != 117:
+    if _byte(data, at) != 117:
         return False
     for i in range(at + 1, at + 5):
-        lower = data[i] | 32
-        if not (ZERO <= data[i] <= NINE or 97 <= lower <= 102):
+        lower = _byte(data, i) | 32
+        if not (_is_digit(data, i) or 97 <= lower <= 102):
             return False
     return True
 
@@ -97,35 +104,35 @@ def _json_string(data: U8, at: int, ends: Bools) -> tuple[int, int]:
     `ends` are the bytes that are not text: quotes, backslashes and control characters, such as the last byte.
     """
     at = first_of(data, at, ends)
-    kind = ESCAPED if data[at] == BACKSLASH else TEXT
-    while data[at] == BACKSLASH:
+    kind = ESCAPED if _byte(data, at) == BACKSLASH else TEXT
+    while _byte(data, at) == BACKSLASH:
         at += 1
         if _is_unicode_escape(data, at):
             at += 4
         elif not _is_escape(data, at):
             return -1, kind
         at = first_of(data, at + 1, ends)
-    return (at if data[at] == QUOTE else -1), kind
+    return (at if _byte(data, at) == QUOTE else -1), kind
 
 
 @compiled_inline
 def _json_number(data: U8, at: int) -> tuple[int, int]:
     """The end of a number, or -1, and the kind: INTEGER or FRACTION."""
     kind = INTEGER
-    if data[at] == MINUS:
+    if _byte(data, at) == MINUS:
         at += 1
     if not _is_digit(data, at):
         return -1, kind
-    at = at + 1 if data[at] == ZERO else _after_digits(data, at)
-    if _has_byte(data, at, POINT, POINT):
+    at = at + 1 if _byte(data, at) == ZERO else _after_digits(data, at)
+    if _byte(data, at) == POINT:
         kind = FRACTION
         if not _is_digit(data, at + 1):
             return -1, kind
         at = _after_digits(data, at + 1)
-    if _has_byte(data, at, 101, 69):
+    if _byte(data, at) | 32 == 101:
         kind = FRACTION
         at += 1
-        if _has_byte(data, at, PLUS, MINUS):
+        if _byte(data, at) == PLUS or _byte(data, at) == MINUS:
             at += 1
         if not _is_digit(data, at):
             return -1, kind
@@ -136,12 +143,10 @@ def _json_number(data: U8, at: int) -> tuple[int, int]:
 @compiled_inline
 def _json_value(data: U8, at: int, ends: Bools) -> tuple[int, int, int, int]:
     """The start, the end and the kind of a value, and the index after it; an end of -1 if it is not plain."""
-    if at == len(data):
-        return at, -1, NULL, at
-    if data[at] == QUOTE:
+    if _byte(data, at) == QUOTE:
         stop, kind = _json_string(data, at + 1, ends)
         return at + 1, stop, kind, stop + 1
-    if data[at] <= NINE:
+    if _byte(data, at) <= NINE:
         stop, kind = _json_number(data, at)
         return at, stop, kind, stop
     if _is_word(data, at, b"null"):
@@ -154,12 +159,9 @@ def _json_value(data: U8, at: int, ends: Bools) -> tuple[int, int, int, int]:
 
 
 @compiled_inline
-def _slot_of(data: U8, start: int, stop: int, names: U8, name_ends: I64, guess: int) -> int:
-    """The column with the name of a field, or -1; fields usually have the same order in all lines."""
-    n_slots = len(name_ends) - 1
-    slot = guess
-    for _ in range(n_slots):
-        slot = 0 if slot == n_slots else slot
+def _slot_of(data: U8, start: int, stop: int, names: U8, name_ends: I64) -> int:
+    """The column with the name of a field, or -1."""
+    for slot in range(len(name_ends) - 1):
         first = name_ends[slot]
         if name_ends[slot + 1] - first == stop - start:
             same = True
@@ -169,49 +171,71 @@ def _slot_of(data: U8, start: int, stop: int, names: U8, name_ends: I64, guess: 
                     break
             if same:
                 return slot
-        slot += 1
     return -1
 
 
 @compiled_inline
+def _field_name(data: U8, at: int, text_ends: Bools, names: U8, name_ends: I64) -> tuple[int, int]:
+    """The column of a field, or -1, and the index after its colon, or -1; `at` is that of the brace or comma before."""
+    start = _after_space(data, at + 1)
+    if _byte(data, start) != QUOTE:
+        return -1, -1
+    stop, kind = _json_string(data, start + 1, text_ends)
+    if stop < 0 or kind == ESCAPED:
+        return -1, -1
+    colon = _after_space(data, stop + 1)
+    if _byte(data, colon) != COLON:
+        return -1, -1
+    return _slot_of(data, start + 1, stop, names, name_ends), colon + 1
+
+
+@compiled_inline
+def _is_repeated(data: U8, at: int, earlier: int, size: int) -> bool:
+    """Whether some bytes are the same as earlier ones; not if there are none."""
+    if size == 0 or at + size > len(data):
+        return False
+    difference = np.uint8(0)
+    for i in range(size):
+        difference |= _byte(data, at + i) ^ _byte(data, earlier + i)
+    return difference == 0
+
+
+@compiled_inline
 def _split_object(
-    data: U8, at: int, text_ends: Bools, names: U8, name_ends: I64, starts: I64, ends: I64, kinds: U8, line: int
-) -> int:
+    data: U8, at: int, text_ends: Bools, names: U8, name_ends: I64, fields: I64,
+    starts: I64, ends: I64, kinds: U8, line: int,
+) -> int:  # fmt: skip
     """Find the cells of an object; returns the index after it, or -1 if it is not plain.
 
-    The kind of a cell that was not found yet is 255.
+    The kind of a cell that was not found yet is 255. `fields` are, for each field of the last lines, where it starts,
+    how many bytes its name and punctuation have, and its column: usually, all lines have the same fields.
     """
-    at = _after_space(data, at + 1)
-    if at < len(data) and data[at] == CLOSE:
-        return at + 1
-    guess = 0
+    if _byte(data, _after_space(data, at + 1)) == CLOSE:
+        return _after_space(data, at + 1) + 1
+    field = 0
     while True:
-        if at == len(data) or data[at] != QUOTE:
-            return -1
-        name_start = at + 1
-        name_stop, kind = _json_string(data, name_start, text_ends)
-        if name_stop < 0 or kind == ESCAPED:
-            return -1
-        at = _after_space(data, name_stop + 1)
-        if at == len(data) or data[at] != COLON:
-            return -1
-        start, stop, kind, at = _json_value(data, _after_space(data, at + 1), text_ends)
+        known = min(field, len(fields) - 1)
+        slot, value = fields[known, 2], at + fields[known, 1]
+        if not _is_repeated(data, at, fields[known, 0], fields[known, 1]):
+            slot, value = _field_name(data, at, text_ends, names, name_ends)
+            if value < 0:
+                return -1
+            fields[known, 0], fields[known, 1], fields[known, 2] = at, value - at, slot
+        start, stop, kind, at = _json_value(data, _after_space(data, value), text_ends)
         if stop < 0:
             return -1
-        slot = _slot_of(data, name_start, name_stop, names, name_ends, guess)
         if slot >= 0:
             if kinds[slot, line] != 255:
                 return -1
             starts[slot, line] = start
             ends[slot, line] = stop
             kinds[slot, line] = kind
-            guess = slot + 1
         at = _after_space(data, at)
-        if at == len(data) or (data[at] != COMMA and data[at] != CLOSE):
-            return -1
-        if data[at] == CLOSE:
+        if _byte(data, at) == CLOSE:
             return at + 1
-        at = _after_space(data, at + 1)
+        if _byte(data, at) != COMMA:
+            return -1
+        field += 1
 
 
 @compiled
@@ -228,6 +252,7 @@ def split_json(data: U8, names: U8, name_ends: I64) -> tuple[int, I64, Bools, I6
     starts = np.zeros((n_slots, most), np.int64)
     ends = np.zeros((n_slots, most), np.int64)
     kinds = np.full((n_slots, most), 255, np.uint8)
+    fields = np.zeros((_FIELDS, 3), np.int64)
     text_ends = set_of(QUOTE, BACKSLASH)
     for byte in range(SPACE):
         text_ends[byte] = True
@@ -235,13 +260,13 @@ def split_json(data: U8, names: U8, name_ends: I64) -> tuple[int, I64, Bools, I6
     while at < len(data):
         first = at
         at = _after_space(data, at)
-        if at < len(data) and not is_line_end(data[at]):
+        if not is_line_end(data[at]):
             end = -1
             if data[at] == OPEN:
-                end = _split_object(data, at, text_ends, names, name_ends, starts, ends, kinds, line)
+                end = _split_object(data, at, text_ends, names, name_ends, fields, starts, ends, kinds, line)
             if end >= 0:
                 end = _after_space(data, end)
-            at = line_end(data, at)
+            at = line_end(data, max(at, end))
             lines[0, line] = first
             lines[1, line] = at
             odd[line] = end != at
