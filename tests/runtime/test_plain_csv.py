@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
-from anabranch.runtime.sources import plain_csv
+from anabranch.runtime.sources import small_files
 from anabranch.runtime.sources.files import DEFAULT_OPTIONS
-from anabranch.runtime.sources.plain_csv import plain_schema
+from anabranch.runtime.sources.plain_csv import plain_csv_schema
 
 TIMES = spark_types.TimestampType()
 
@@ -45,7 +45,7 @@ def test_every_pair_of_cells_has_the_type_that_spark_infers(spark: SparkSession,
     inferred = by_spark(spark, write(tmp_path / "all.csv", [names, *zip(*pairs, strict=True)]))
     n_certain = 0
     for pair, expected in zip(pairs, inferred, strict=True):
-        found = plain_schema(
+        found = plain_csv_schema(
             [str(write(tmp_path / "one.csv", [["c", "d"], *([cell, "x"] for cell in pair)]))], {}, True, TIMES
         )
         if found is not None:
@@ -70,7 +70,7 @@ def test_files_have_the_columns_that_spark_infers(
         write(folder / f"{number}.csv", [header, *part], separator)
         for number, part in enumerate((rows[:cut], rows[cut:]))
     ]
-    found = plain_schema(list(map(str, paths)), {"sep": separator}, True, TIMES)
+    found = plain_csv_schema(list(map(str, paths)), {"sep": separator}, True, TIMES)
     if found is not None:
         assert found == by_spark(spark, folder, sep=separator)
 
@@ -85,29 +85,29 @@ def test_files_have_the_columns_that_spark_infers(
 def test_unusual_files_are_left_to_spark(text: str, tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text(text, encoding="utf-8", newline="")
-    assert plain_schema([str(path)], {}, True, TIMES) is None
+    assert plain_csv_schema([str(path)], {}, True, TIMES) is None
 
 
 def test_large_compressed_and_partitioned_files_are_left_to_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(write(tmp_path / "in.csv", [["a"], ["1"]]))
-    assert plain_schema([path], {}, True, TIMES) is not None
-    assert plain_schema([path], {"quote": "'"}, True, TIMES) is None
-    assert plain_schema([path], {"sep": "::"}, True, TIMES) is None
-    assert plain_schema([path, str(write(tmp_path / "other.csv", [["b"], ["1"]]))], {}, True, TIMES) is None
-    assert plain_schema([str(write(tmp_path / "in.csv.gz", [["a"]]))], {}, True, TIMES) is None
+    assert plain_csv_schema([path], {}, True, TIMES) is not None
+    assert plain_csv_schema([path], {"quote": "'"}, True, TIMES) is None
+    assert plain_csv_schema([path], {"sep": "::"}, True, TIMES) is None
+    assert plain_csv_schema([path, str(write(tmp_path / "other.csv", [["b"], ["1"]]))], {}, True, TIMES) is None
+    assert plain_csv_schema([str(write(tmp_path / "in.csv.gz", [["a"]]))], {}, True, TIMES) is None
     (tmp_path / "k=1").mkdir()
-    assert plain_schema([str(write(tmp_path / "k=1" / "in.csv", [["a"]]))], {}, True, TIMES) is None
+    assert plain_csv_schema([str(write(tmp_path / "k=1" / "in.csv", [["a"]]))], {}, True, TIMES) is None
     (tmp_path / "bytes.csv").write_bytes(b"a\n\xff\n")
-    assert plain_schema([str(tmp_path / "bytes.csv")], {}, True, TIMES) is None
-    monkeypatch.setattr(plain_csv, "MOST_BYTES", 3)
-    assert plain_schema([path], {}, True, TIMES) is None
+    assert plain_csv_schema([str(tmp_path / "bytes.csv")], {}, True, TIMES) is None
+    monkeypatch.setattr(small_files, "MOST_BYTES", 3)
+    assert plain_csv_schema([path], {}, True, TIMES) is None
 
 
 def test_times_are_left_to_spark_if_it_reads_them_as_old_versions_did(tmp_path: Path) -> None:
     path = str(write(tmp_path / "in.csv", [["a", "b"], ["2026-01-31", "1"]]))
-    assert plain_schema([path], {}, True, None) is None
-    assert plain_schema([path], {}, False, None) == spark_types.StructType(
+    assert plain_csv_schema([path], {}, True, None) is None
+    assert plain_csv_schema([path], {}, False, None) == spark_types.StructType(
         [spark_types.StructField(name, spark_types.StringType()) for name in "ab"]
     )

@@ -27,7 +27,8 @@ from anabranch.errors import Finding, WorkbookError
 from anabranch.language import nodes
 from anabranch.language.findings import Findings, listed
 from anabranch.language.types import Type
-from anabranch.runtime.sources.plain_csv import plain_schema
+from anabranch.runtime.sources.plain_csv import plain_csv_schema
+from anabranch.runtime.sources.plain_json import plain_json_schema
 from anabranch.runtime.sources.schema import CORRUPT, SPARK_TYPES, types_of
 
 #: Spark's error for a Parquet column of a type that it does not have.
@@ -145,10 +146,9 @@ class FileInput:
     def _inferred_schema(self, columns: Sequence[Column]) -> spark_types.StructType:
         """The columns that Spark finds, or would find."""
         fixed = all(map(self._has_fixed_type, columns))
-        if self.format == "csv" and is_local(self.path):
-            found = plain_schema(self.paths(), self._stated_options(), not fixed, self._inferred_times())
-            if found is not None:
-                return found
+        found = self._schema_of_small_files(not fixed) if is_local(self.path) else None
+        if found is not None:
+            return found
         reader = self._spark.read.format(self.format).options(**self.options)
         if self.format != "parquet":
             # A damaged file is quarantined, or named, when its rows are read.
@@ -169,6 +169,13 @@ class FileInput:
                 reason = "has a key twice, perhaps in upper and lower case, so types cannot be inferred"
                 fix = "state the types of all columns, or correct the file"
             raise self._wrong(f"'{self._source.path}' {reason}", fix) from error
+
+    def _schema_of_small_files(self, infer: bool) -> spark_types.StructType | None:
+        """The columns of a few lines of text, for which Spark would start a job; None if Spark must read them."""
+        options = self._stated_options()
+        if self.format == "csv":
+            return plain_csv_schema(self.paths(), options, infer, self._inferred_times())
+        return plain_json_schema(self.paths()) if self.format == "json" and not options else None
 
     def _stated_options(self) -> dict[str, str]:
         """The options of the declaration."""

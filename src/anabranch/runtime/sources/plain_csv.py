@@ -7,15 +7,13 @@ Everything else is left to Spark.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pyspark.sql import types as spark_types
 
-#: Files that are larger together are left to Spark, which reads them in parallel.
-MOST_BYTES = 256 * 1024
+from anabranch.runtime.sources.small_files import small_texts
 
 _INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,18}\.\d{1,18}", re.ASCII)
@@ -33,7 +31,7 @@ _INTEGERS = spark_types.IntegerType(), spark_types.LongType()
 _NUMBERS = (*_INTEGERS, spark_types.DoubleType())
 
 
-def plain_schema(
+def plain_csv_schema(
     paths: Sequence[str], options: Mapping[str, str], infer: bool, timestamps: spark_types.DataType | None
 ) -> spark_types.StructType | None:
     """The columns of uncompressed local files, as Spark names and infers them; None if Spark must read them.
@@ -45,10 +43,11 @@ def plain_schema(
     infer : whether types are needed; if not, all columns are STRING
     timestamps : the type that Spark infers for a time without a zone; None if dates and times are left to Spark
     """
-    if options.keys() - {"sep"} or not paths or not _are_small(paths):
-        return None
     separator = options.get("sep", ",")
-    rows = _rows(paths, separator) if len(separator) == 1 and separator not in "\n " else None
+    if options.keys() - {"sep"} or len(separator) != 1 or separator in "\n ":
+        return None
+    texts = small_texts(paths, (".csv",))
+    rows = None if texts is None else _rows(texts, separator)
     if rows is None:
         return None
     names, *cells = rows
@@ -63,25 +62,10 @@ def plain_schema(
     return schema
 
 
-def _are_small(paths: Sequence[str]) -> bool:
-    """Whether the files are few bytes together, and have the names of uncompressed files without partition columns."""
-    if not all(path.endswith(".csv") and "=" not in path for path in paths):
-        return False
-    try:
-        return sum(map(os.path.getsize, paths)) <= MOST_BYTES
-    except OSError:
-        return False
-
-
-def _rows(paths: Sequence[str], separator: str) -> list[list[str]] | None:
+def _rows(texts: Sequence[str], separator: str) -> list[list[str]] | None:
     """The header that all files have, and their rows; None if a line has an unusual form."""
     header, rows = None, []
-    for path in paths:
-        try:
-            with open(path, encoding="utf-8", newline="") as file:
-                text = file.read()
-        except (OSError, ValueError):
-            return None
+    for text in texts:
         first, *lines = text.removesuffix("\n").split("\n")
         if _SPECIAL.search(text) or header not in (None, first) or not all(lines):
             return None
