@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -79,7 +80,6 @@ def test_every_local_input_gives_the_answers_of_a_spark_frame(spark: SparkSessio
 
 
 def test_a_polars_frame_is_an_input(spark: SparkSession) -> None:
-    polars = pytest.importorskip("polars")
     session = office(spark)
     session.bind("at", polars.from_arrow(table()))
     assert same(collect(session.run("coffee")), ANSWERS)
