@@ -52,8 +52,8 @@ MAX_LISTED_ROWS = 1000
 #: A partition of a batch run has about this many bytes of the input files.
 _BYTES_PER_PARTITION = 64 << 20
 
-#: Files of this size in all, about a thousand rows, take longer to distribute than to process.
-_SMALL_BYTES = 64 << 10
+#: Files of this size in all, some thousand rows, take longer to distribute than to process.
+_SMALL_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
