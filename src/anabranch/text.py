@@ -48,9 +48,9 @@ def value_text(scalar: pa.Scalar) -> str:
     return safe(_literal(value))
 
 
-def cell(scalar: pa.Scalar, *, ascii_only: bool = False) -> str:
+def cell(scalar: pa.Scalar, longest: int = LONGEST, *, ascii_only: bool = False) -> str:
     """Return one value of an Arrow table as the text of a table cell."""
-    text = short(value_text(scalar))
+    text = short(value_text(scalar), longest)
     return as_ascii(text) if ascii_only else text
 
 

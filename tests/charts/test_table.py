@@ -92,6 +92,31 @@ def test_bounds_are_shown_if_they_differ_from_the_probability() -> None:
     assert [column.header.plain for column in answers_table(sampled).columns][3:5] == ["lower", "upper"]
 
 
+def test_answers_with_events_are_records_where_a_table_is_too_wide() -> None:
+    event = {"tag": "pen", "reader": "a very long name of a reader", "note": "x" * 40}
+    table = pa.table({"t": [3, 5], "probability": [0.25, 1.0], "x": [event, None], "y": [[event], []]})
+    to = console(width=80)
+    print_answers(table, to, title="stolen", limit=1)
+    assert printed(to) == drawn("""
+stolen
+
+ 1  t            3
+    probability   0.250 ██▌
+    x            {tag: pen, reader: a very long name of a reader, note:
+                 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx}
+    y            [{tag: pen, reader: a very long name of a reader, note:
+                 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx}]
+
+… and 1 more
+""")
+    ascii_to = console(width=80, encoding="ascii")
+    print_answers(table, ascii_to, limit=1)
+    assert "0.250 ##" in printed(ascii_to) and "... and 1 more" in printed(ascii_to)
+    wide = console(width=200)
+    print_answers(table, wide)
+    assert len(printed(wide).splitlines()) < 8, "a table has a line for each answer"
+
+
 def test_answers_of_any_query() -> None:
     """Structs, lists, missing values and a missing probability are each one line of text."""
     table = pa.table(

@@ -53,7 +53,7 @@ def test_the_most_probable_answers_come_first(spark: SparkSession, office: Path,
 
 
 def test_json_lines_of_several_queries_name_their_query(spark: SparkSession, office: Path, anabranch: Command) -> None:
-    done = anabranch("run", office, "--output", "-", "--format", "jsonl")
+    done = anabranch("run", office, "--format", "jsonl")
     rows = [json.loads(line) for line in done.out.splitlines()]
     assert [row["query"] for row in rows] == ["coffee"] * 3 + ["anyone"] * 2
     assert all(next(iter(row)) == "query" for row in rows)
@@ -115,8 +115,12 @@ def test_a_closed_pipe_ends_the_run_quietly(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--output", "-"), "--output - writes the answers of one query as csv, not of coffee, anyone; use --query"),
-        (("--output", "-", "--format", "parquet"), "--output - takes --format csv or jsonl, not parquet"),
+        (("--output", "-"), "standard output takes the answers of one query as csv, not of coffee, anyone; use"),
+        (
+            ("--output", "-", "--format", "parquet"),
+            "--format parquet needs a folder; standard output takes csv or jsonl",
+        ),
+        (("--format", "parquet"), "--format parquet needs a folder; write --output DIR"),
         (("--format", "excel"), "--format is one of parquet, csv, json, jsonl, not excel"),
         (("--limit", "-1"), "--limit"),
         (("--summary", "/no/such/folder/s.json"), "--summary /no/such/folder/s.json cannot be written: No such file"),

@@ -11,11 +11,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from anabranch.text import as_ascii, can_draw, cell, probability_text, safe, short
+from anabranch.text import LONGEST, as_ascii, can_draw, cell, probability_text, safe, short
 
 BAR_WIDTH = 10
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 PROBABILITY = "probability"
+
+#: The maximum length of a value of a record, which has lines of its own.
+_LONGEST_OF_RECORD = 500
+#: A table is measured as if the terminal were this wide.
+_WIDEST = 10_000
 
 
 def answers_table(
@@ -37,15 +42,8 @@ def answers_table(
         For terminals without block characters.
     """
     shown = answers.slice(0, limit).select(useful_columns(answers))
-    hidden = (answers.num_rows if total is None else total) - shown.num_rows
-    caption = f"… and {hidden:,} more" if hidden > 0 else "no answers" if shown.num_rows == 0 else ""
-    table = Table(
-        title=Text(safe(short(title), ascii_only=ascii_only), style="bold") if title else None,
-        caption=Text(as_ascii(caption) if ascii_only else caption) if caption else None,
-        title_justify="left",
-        caption_justify="left",
-        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
-    )
+    table = _empty_table(title, (answers.num_rows if total is None else total) - shown.num_rows, shown, ascii_only)
+    table.box = box.ASCII2 if ascii_only else box.SIMPLE_HEAD
     for field in shown.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         table.add_column(
@@ -60,6 +58,24 @@ def answers_table(
     return table
 
 
+def answer_records(
+    answers: pa.Table, *, title: str = "", limit: int = 20, total: int | None = None, ascii_only: bool = False
+) -> Table:
+    """Return answers as records, with a line for each value; the parameters are those of `answers_table`."""
+    shown = answers.slice(0, limit).select(useful_columns(answers))
+    table = _empty_table(title, (answers.num_rows if total is None else total) - shown.num_rows, shown, ascii_only)
+    table.show_header = False
+    for justify in ("right", "left", "left"):
+        table.add_column(justify=justify, overflow="fold")
+    for row in range(shown.num_rows):
+        table.add_row()
+        for number, field in enumerate(shown.schema):
+            value = _cell(shown[field.name][row], field.name, ascii_only, _LONGEST_OF_RECORD)
+            table.add_row("" if number else str(row + 1), _heading(field, ascii_only), value)
+    table.add_row()
+    return table
+
+
 def print_answers(
     answers: pa.Table,
     console: Console | None = None,
@@ -68,10 +84,17 @@ def print_answers(
     limit: int = 20,
     total: int | None = None,
 ) -> None:
-    """Print `answers_table` with the characters and colours that the console has."""
+    """Print answers with the characters and colours that the console has.
+
+    Answers with events are printed as records where they are too wide for a table.
+    """
     console = console or Console()
     ascii_only = not can_draw(console.encoding)
-    console.print(answers_table(answers, title=title, limit=limit, total=total, ascii_only=ascii_only))
+    table = answers_table(answers, title=title, limit=limit, total=total, ascii_only=ascii_only)
+    has_events = any(pa.types.is_nested(field.type) for field in answers.schema)
+    if has_events and console.measure(table, options=console.options.update(width=_WIDEST)).maximum > console.width:
+        table = answer_records(answers, title=title, limit=limit, total=total, ascii_only=ascii_only)
+    console.print(table)
 
 
 def bar(share: float, width: int = BAR_WIDTH, *, ascii_only: bool = False) -> str:
@@ -111,15 +134,27 @@ def useful_columns(answers: pa.Table) -> list[str]:
     return [name for name in names if any(differ) or name not in ("lower", "upper")]
 
 
+def _empty_table(title: str, hidden: int, shown: pa.Table, ascii_only: bool) -> Table:
+    """Return a table without columns; below it is the number of answers that are not shown."""
+    caption = f"… and {hidden:,} more" if hidden > 0 else "no answers" if shown.num_rows == 0 else ""
+    return Table(
+        title=Text(safe(short(title), ascii_only=ascii_only), style="bold") if title else None,
+        caption=Text(as_ascii(caption) if ascii_only else caption) if caption else None,
+        title_justify="left",
+        caption_justify="left",
+        box=None,
+    )
+
+
 def _heading(field: pa.Field, ascii_only: bool) -> Text:
     zone = field.type.tz if pa.types.is_timestamp(field.type) else None
     name = short(field.name)
     return Text(safe(f"{name} ({zone})" if zone else name, ascii_only=ascii_only))
 
 
-def _cell(scalar: pa.Scalar, name: str, ascii_only: bool) -> Text:
+def _cell(scalar: pa.Scalar, name: str, ascii_only: bool, longest: int = LONGEST) -> Text:
     """Return a cell as `Text`: Rich interprets markup in strings, but not in `Text`."""
     value = scalar.as_py() if name == PROBABILITY else None
     if not isinstance(value, float) or not math.isfinite(value):
-        return Text(cell(scalar, ascii_only=ascii_only))
+        return Text(cell(scalar, longest, ascii_only=ascii_only))
     return Text.assemble(f"{probability_text(value):>6} ", (bar(value, ascii_only=ascii_only), "cyan"))

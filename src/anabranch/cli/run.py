@@ -48,7 +48,8 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="parquet|csv|json|jsonl",
-        help="Format of --output. Default: parquet in a folder, csv on standard output.",
+        help="Format of the answers. Default: parquet in a folder, csv on standard output. Without --output, csv and "
+        "jsonl go to standard output.",
     ),
 ]
 Limit = Annotated[
@@ -134,12 +135,14 @@ def destination_of(output: str | None, file_format: str | None, limit: int | Non
     """Where the answers go, from the options."""
     from anabranch.runtime.sinks.lines import LINE_FORMATS
 
-    if output == STANDARD_OUTPUT:
+    files = check_format(file_format or "parquet")
+    if output == STANDARD_OUTPUT or (output is None and file_format is not None):
         line_format = "jsonl" if file_format == "json" else file_format or "csv"
         if line_format not in LINE_FORMATS:
-            raise typer.BadParameter(f"--output - takes --format {' or '.join(LINE_FORMATS)}, not {line_format}")
-        return Destination(output, line_format, limit)
-    return Destination(output, check_format(file_format or "parquet"), limit)
+            hint = "write --output DIR" if output is None else "standard output takes csv or jsonl"
+            raise typer.BadParameter(f"--format {line_format} needs a folder; {hint}")
+        return Destination(STANDARD_OUTPUT, line_format, limit)
+    return Destination(output, files, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,7 @@ class Destination:
         if self.output == STANDARD_OUTPUT and self.format == "csv" and len(queries) > 1:
             names = ", ".join(query.name for query in queries)
             raise typer.BadParameter(
-                f"--output - writes the answers of one query as csv, not of {names}; use --query or --format jsonl"
+                f"standard output takes the answers of one query as csv, not of {names}; use --query or --format jsonl"
             )
         if self.folder is not None:
             for query in queries:
