@@ -13,6 +13,13 @@ from anabranch.errors import AnabranchError
 _TIMES = ("t", "t_start", "t_from", "t_to", "valid_from", "valid_to")
 
 
+class AnswerRow(dict[str, Any]):
+    """An answer, or an event in it. A column that it lacks is an error of the caller."""
+
+    def __missing__(self, name: str) -> Any:
+        raise AnabranchError(f"the answer has no column {name}; pass a whole row of the answers")
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two values of answers are equal: numbers nearly, times as instants, structs and lists by their parts.
 
@@ -54,16 +61,16 @@ def find(rows: Iterable[Mapping[str, Any]], identity: Mapping[str, Any]) -> list
     return [row for row in rows if all(same(row.get(name), value) for name, value in identity.items())]
 
 
-def plain_answer(answer: Any) -> dict[str, Any]:
+def plain_answer(answer: Any) -> AnswerRow:
     """An answer as a dict: a row of Spark or pandas, or a mapping. Times get a zone."""
     if hasattr(answer, "asDict"):
         # Spark gives times without a zone, in that of this process.
-        return {name: _in_utc(value, None) for name, value in answer.asDict(recursive=True).items()}
+        return AnswerRow({name: _in_utc(value, None) for name, value in answer.asDict(recursive=True).items()})
     if hasattr(answer, "to_dict"):
         answer = answer.to_dict()
     if not isinstance(answer, Mapping):
-        raise AnabranchError(f"an answer is a row or a dict, not a {type(answer).__name__}")
-    return {name: _in_utc(_parsed(name, value), UTC) for name, value in answer.items()}
+        raise AnabranchError(f"an answer is a row or a dict, not {type(answer).__name__}")
+    return AnswerRow({name: _in_utc(_parsed(name, value), UTC) for name, value in answer.items()})
 
 
 def _parsed(name: str, value: Any) -> Any:
@@ -81,7 +88,7 @@ def _in_utc(value: Any, zone: tzinfo | None) -> Any:
     if isinstance(value, datetime):
         return (value.replace(tzinfo=zone) if value.tzinfo is None and zone is not None else value).astimezone(UTC)
     if isinstance(value, Mapping):
-        return {name: _in_utc(part, zone) for name, part in value.items()}
+        return AnswerRow({name: _in_utc(part, zone) for name, part in value.items()})
     if isinstance(value, list | tuple) or hasattr(value, "tolist") and hasattr(value, "shape") and value.shape:
         return [_in_utc(part, zone) for part in value]
     # A number of NumPy, as in rows of pandas.

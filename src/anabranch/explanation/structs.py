@@ -35,7 +35,10 @@ def row_of(table: pa.Table, event: Mapping[str, Any] | None) -> int | None:
 
 def field_of(event: Mapping[str, Any], name: str) -> Any:
     """A field of a struct, by its name in any case."""
-    return next(value for field, value in event.items() if field.lower() == name.lower())
+    fields = {field.lower(): value for field, value in event.items()} if isinstance(event, Mapping) else {}
+    if name.lower() not in fields:
+        raise AnabranchError(f"an event of the answer has no field {name}; pass a whole row of the answers")
+    return fields[name.lower()]
 
 
 def shifted(t: Any, duration: float) -> Any:
