@@ -165,6 +165,18 @@ def test_quotes_in_the_texts_of_csv_files_are_doubled_or_have_backslashes(spark:
             assert same(collect(session.run("coffee")), {(2, name): 0.25 for name in names}), source
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "ISO-8859-1"])
+def test_csv_files_of_other_encodings(spark: SparkSession, tmp_path: Path, encoding: str) -> None:
+    rows = [("zoë", "hall", 1, 0.5), ("zoë", "coffee", 2, 0.5), ("zoë", "coffee", "soon", 0.5)]
+    text = write_csv(tmp_path / "at.csv", rows).read_text()
+    (tmp_path / "at.csv").write_bytes(text.encode(encoding))
+    session = Session(spark)
+    source = f"'at.csv' OPTIONS (encoding = '{encoding}')"
+    session.execute_file(workbook(tmp_path, stream("at", source, "t INTEGER", "person STRING") + query()))
+    assert same(collect(session.run("coffee")), {(2, "zoë"): 0.25})
+    assert session.counts("coffee").quarantined == 1
+
+
 def test_a_malformed_cell_of_an_unused_column_is_ignored(spark: SparkSession, tmp_path: Path) -> None:
     rows = [(*row, note) for row, note in zip(ROWS, [1, 2, 3, 4, 5, "six"], strict=True)]
     write_csv(tmp_path / "at.csv", rows, "person,place,t,p,note")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import urlparse
 
@@ -51,6 +51,16 @@ DEFAULT_OPTIONS: dict[str, dict[str, str]] = {
 
 #: By default, Spark ignores new files that are a week older than the newest one that it has read.
 _EVERY_FILE = {"maxFileAge": "36500d"}
+
+
+def _default_options(kind: str, stated: Mapping[str, str]) -> dict[str, str]:
+    """The options of a reader that are not stated."""
+    options = {name.lower(): value for name, value in stated.items()}
+    encoding = options.get("encoding", options.get("charset", "")).lower()
+    if kind == "csv" and encoding.startswith(("utf-16", "utf-32")) and "multiline" not in options:
+        # Spark finds the lines of such a file only if one task reads all of it.
+        return DEFAULT_OPTIONS[kind] | {"multiLine": "true"}
+    return DEFAULT_OPTIONS[kind]
 
 
 def resolve(path: str, base: str) -> str:
@@ -108,7 +118,7 @@ class FileInput:
         check_options(source.options, kind, findings)
         if findings:
             raise WorkbookError(findings.items)
-        self.options = DEFAULT_OPTIONS[kind] | self._stated_options()
+        self.options = _default_options(kind, self._stated_options()) | self._stated_options()
 
     @property
     def is_one_file(self) -> bool:
