@@ -264,6 +264,9 @@ def test_a_run_with_mostly_quarantined_rows_fails_and_names_the_fix(
     assert failed.first == f"{path}:1:1: {doubt}"
     assert "coffee: 0 answers; 3 rows read, 1 used, 0 late, 2 quarantined" in failed.err
     assert json.loads((tmp_path / "s.json").read_text())["queries"][0]["warnings"] == [failed.first]
+    # Spark removes a plan without rows while it runs, and what was to be counted in it.
+    lines = anabranch("run", path, "--format", "jsonl")
+    assert (lines.status, lines.out, lines.first) == (1, "", failed.first)
     allowed = anabranch("run", path, "--allow-empty", "--output", tmp_path / "out")
     assert (allowed.status, allowed.first) == (0, failed.first)
     assert list(written(tmp_path / "out" / "coffee")) == []

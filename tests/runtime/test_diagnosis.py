@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from anabranch.files.text import NOT_UTF8
 from anabranch.language.types import Type
 from anabranch.runtime.diagnosis import TextFormat, explain_rejected, value_text
 from anabranch.transport.checks import UNREADABLE
@@ -91,3 +92,13 @@ def test_a_row_that_its_model_does_not_allow_shows_the_value(reason: str, row: d
 def test_values_are_safe_and_short() -> None:
     assert value_text("a\nb") == r"'a\nb'"
     assert len(value_text("x" * 1000)) < 70
+
+
+def test_a_tab_in_the_options_separates_cells() -> None:
+    assert "column t has 'soon'" in explain("ann\tsoon\t0.5\t1\ttrue", sep="\\t")
+
+
+def test_a_line_that_is_no_text_names_an_encoding() -> None:
+    row = json.dumps({"text": "zo\ufffd"})
+    explained = explain_rejected(NOT_UTF8, row, TextFormat("csv", TYPES, {}))
+    assert explained.startswith("the line is not valid UTF-8; write OPTIONS (encoding = 'ISO-8859-1') after the path")

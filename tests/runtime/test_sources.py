@@ -165,6 +165,15 @@ def test_quotes_in_the_texts_of_csv_files_are_doubled_or_have_backslashes(spark:
             assert same(collect(session.run("coffee")), {(2, name): 0.25 for name in names}), source
 
 
+def test_a_file_in_another_encoding_without_the_option_names_it(spark: SparkSession, tmp_path: Path) -> None:
+    text = write_csv(tmp_path / "at.csv").read_text()
+    (tmp_path / "at.csv").write_bytes(text.encode("UTF-16"))
+    session = Session(spark)
+    session.execute_file(workbook(tmp_path, stream("at", "'at.csv'", person="person STRING") + query()))
+    with pytest.raises(WorkbookError, match=r"seems to be in UTF-16; write OPTIONS \(encoding = 'UTF-16'\) after"):
+        session.run("coffee")
+
+
 @pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "ISO-8859-1"])
 def test_csv_files_of_other_encodings(spark: SparkSession, tmp_path: Path, encoding: str) -> None:
     rows = [("zoë", "hall", 1, 0.5), ("zoë", "coffee", 2, 0.5), ("zoë", "coffee", "soon", 0.5)]

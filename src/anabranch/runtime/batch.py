@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
@@ -88,13 +88,15 @@ class InputRows(NamedTuple):
 class Run:
     """A batch run: its answers, and what happened to its rows. `streams` has the stream of each input.
 
-    `instants` are those of the streams, None if no query needs them.
+    `count_again` runs the query once more for what `rows_seen` should have. `instants` are those of the streams, None
+    if no query needs them.
     """
 
     answers: DataFrame
     everything: DataFrame
     rows_seen: Observation
     answers_seen: Observation
+    count_again: Callable[[], dict[str, Any]]
     streams: list[str]
     instants: DataFrame | None = None
 
@@ -106,17 +108,18 @@ class Run:
             raise translate(error) from error
         if seen.get("read") is None:
             # The input is empty, or the action failed, or Connect had none yet. A run that failed fails again.
-            (row,) = self.everything.agg(*_sums(len(self.streams))).collect()
-            seen = row.asDict()
+            seen = self.count_again()
             answers = {"answers": 0 if seen["read"] is None else self.answers.count()}
         return Counts(**{name: int(seen[name] or 0) for name in COUNTED}, answers=int(answers.get("answers") or 0))
 
     def input_rows(self) -> list[InputRows]:
-        """The counts of each input. In classic mode, it blocks until there was an action; before, Connect has none."""
+        """The counts of each input. In classic mode, it blocks until there was an action."""
         seen = _observed(self.rows_seen)
+        if seen.get("read") is None:
+            seen = self.count_again()
         return [
             InputRows(stream, *(int(seen[f"{name}_{number}"] or 0) for name in _COUNTED_OF_INPUTS))
-            for number, stream in enumerate(self.streams if seen else ())
+            for number, stream in enumerate(self.streams)
         ]
 
     def quarantine(self) -> DataFrame:
@@ -174,7 +177,9 @@ def run(job: Job, feeds: Sequence[Feed], n_partitions: int, strict: bool = False
         instants = instants_of(read_again, job.layouts[0].time_kind)
     finished = finish_frame(job.finishing(), raw, instants) if job.n_queries == 1 else raw
     answers = finished.observe(answers_seen, F.expr("count(1) AS answers"))
-    return Run(answers, everything, rows_seen, answers_seen, [layout.name for layout in job.layouts], instants)
+    count_again = cache(lambda: everything.agg(*_sums(len(job.layouts))).collect()[0].asDict())
+    streams = [layout.name for layout in job.layouts]
+    return Run(answers, everything, rows_seen, answers_seen, count_again, streams, instants)
 
 
 class _TasksAlone(NamedTuple):

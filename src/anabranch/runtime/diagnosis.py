@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from anabranch.files.text import NOT_UTF8
 from anabranch.language.types import Type
 from anabranch.text import safe, short
 from anabranch.transport.checks import UNREADABLE
@@ -54,6 +55,8 @@ def explain_rejected(reason: str, row: str, source: TextFormat) -> str:
     reason, row : of the quarantine; the row is JSON
     """
     values: dict[str, Any] = json.loads(row)
+    if reason == NOT_UTF8:
+        return f"{reason}; write OPTIONS (encoding = 'ISO-8859-1') after the path if the file has this encoding"
     if reason != UNREADABLE:
         column = next((name for name in values if reason.startswith(f"{name} ")), None)
         sample = "" if column is None or values[column] is None else f", such as {value_text(values[column])}"
@@ -64,7 +67,7 @@ def explain_rejected(reason: str, row: str, source: TextFormat) -> str:
 
 
 def _of_csv(text: str, source: TextFormat) -> str:
-    separator = source.options.get("sep", source.options.get("delimiter", ","))
+    separator = source.options.get("sep", source.options.get("delimiter", ",")).replace("\\t", "\t")
     cells = next(csv.reader([text], delimiter=separator[:1] or ","), [])
     if len(cells) != len(source.types):
         fix = "write OPTIONS (sep = ...) if another character separates the cells"

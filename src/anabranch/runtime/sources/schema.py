@@ -92,7 +92,9 @@ def _plain_hint(field: spark_types.StructField, names: Sequence[str]) -> str:
 
 
 def _hint(wanted: str, names: list[str]) -> str:
-    """How to fix a missing column: another name, or another separator if the whole header became one name."""
+    """How to fix a missing column: another name, another separator if the header became one name, or an encoding."""
+    if any("\0" in name for name in names):
+        return "the file seems to be in UTF-16; write OPTIONS (encoding = 'UTF-16') after the path"
     separator = next((sep for sep in (";", "\t", "|") if len(names) == 1 and sep in names[0]), None)
     if separator is not None:
         return f"its header is {shown(names[0])}; write OPTIONS (sep = '{separator}') after the path"
