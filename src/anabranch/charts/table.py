@@ -42,7 +42,8 @@ def answers_table(
         For terminals without block characters.
     """
     shown = answers.slice(0, limit).select(useful_columns(answers))
-    table = _empty_table(title, (answers.num_rows if total is None else total) - shown.num_rows, shown, ascii_only)
+    n_answers = answers.num_rows if total is None else total
+    table = _empty_table(title, shown.num_rows, n_answers, ascii_only)
     table.box = box.ASCII2 if ascii_only else box.SIMPLE_HEAD
     for field in shown.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
@@ -63,7 +64,8 @@ def answer_records(
 ) -> Table:
     """Return answers as records, with a line for each value; the parameters are those of `answers_table`."""
     shown = answers.slice(0, limit).select(useful_columns(answers))
-    table = _empty_table(title, (answers.num_rows if total is None else total) - shown.num_rows, shown, ascii_only)
+    n_answers = answers.num_rows if total is None else total
+    table = _empty_table(title, shown.num_rows, n_answers, ascii_only)
     table.show_header = False
     for justify in ("right", "left", "left"):
         table.add_column(justify=justify, overflow="fold")
@@ -134,9 +136,10 @@ def useful_columns(answers: pa.Table) -> list[str]:
     return [name for name in names if any(differ) or name not in ("lower", "upper")]
 
 
-def _empty_table(title: str, hidden: int, shown: pa.Table, ascii_only: bool) -> Table:
+def _empty_table(title: str, n_shown: int, n_answers: int, ascii_only: bool) -> Table:
     """Return a table without columns; below it is the number of answers that are not shown."""
-    caption = f"… and {hidden:,} more" if hidden > 0 else "no answers" if shown.num_rows == 0 else ""
+    hidden = n_answers - n_shown
+    caption = f"… and {hidden:,} more" if hidden > 0 else "no answers" if n_shown == 0 else ""
     return Table(
         title=Text(safe(short(title), ascii_only=ascii_only), style="bold") if title else None,
         caption=Text(as_ascii(caption) if ascii_only else caption) if caption else None,
