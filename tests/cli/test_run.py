@@ -16,7 +16,9 @@ from tests.runtime.office import ANSWERS, answers_of, query, same, stream, write
 
 import anabranch as ab
 from anabranch.cli import progress
+from anabranch.cli.summary import summary_line
 from anabranch.runtime import spark as spark_module
+from anabranch.transport.operator import Counts
 
 
 @pytest.fixture
@@ -135,6 +137,14 @@ def test_options_that_do_not_fit_are_refused(
 
 
 # ---------------------------------------------------------------- limit and summary
+
+
+def test_a_summary_has_a_rate_only_over_many_rows() -> None:
+    few, many = Counts(read=9_999, used=9_999, answers=1), Counts(read=30_000, used=29_999, late=1)
+    assert summary_line("coffee", few, 2.0) == (
+        "coffee: 1 answer; 9,999 rows read, 9,999 used, 0 late, 0 quarantined; 2.0 s"
+    )
+    assert summary_line("coffee", many, 2.0).endswith("0 quarantined; 2.0 s (15,000 rows/s)")
 
 
 def test_a_limit_takes_the_first_answers_and_the_summary_counts_all(

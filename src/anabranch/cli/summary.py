@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from anabranch.transport.operator import Counts
 
 
+#: A run over fewer rows has no rate: most of its time is that of starting Spark and its workers.
+_LEAST_ROWS_OF_RATE = 10_000
+
+
 def summary_line(name: str, counts: Counts, seconds: float) -> str:
     """The counts of a run in one line."""
     answers = "1 answer" if counts.answers == 1 else f"{counts.answers:,} answers"
@@ -31,7 +35,8 @@ def summary_line(name: str, counts: Counts, seconds: float) -> str:
     if counts.reported:
         saved = 1 - counts.reported / max(counts.used, 1)
         line += f"; sensors have to report {counts.reported:,} of the rows ({saved:.1%} saved)"
-    return f"{line}; {seconds:.1f} s ({counts.read / max(seconds, 1e-9):,.0f} rows/s)"
+    rate = f" ({counts.read / max(seconds, 1e-9):,.0f} rows/s)" if counts.read >= _LEAST_ROWS_OF_RATE else ""
+    return f"{line}; {seconds:.1f} s{rate}"
 
 
 @dataclass(slots=True)
