@@ -70,7 +70,7 @@ def test_counts_of_an_error_of_spark_are_one_line() -> None:
             raise PythonException("Traceback:\n  File x\nValueError: no such key")
 
     with pytest.raises(AnabranchError, match="^ValueError: no such key$"):
-        Run(None, None, Failed(), Failed(), []).counts()
+        Run(None, None, Failed(), Failed(), dict, []).counts()
 
 
 @pytest.mark.parametrize(
