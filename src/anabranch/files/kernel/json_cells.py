@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from anabranch.arrays import I64, U8, Bools
@@ -44,9 +42,10 @@ _FIELDS = 64
 
 
 @compiled_inline
-def _byte(data: U8, at: int) -> Any:
+def _byte(data: U8, at: int) -> int:
     """The byte at an index. Unsigned, because Numba checks the sign of others."""
-    return data[np.uint64(at)]
+    byte: int = data[np.uint64(at)]
+    return byte
 
 
 @compiled_inline
@@ -58,7 +57,8 @@ def _after_space(data: U8, at: int) -> int:
 
 @compiled_inline
 def _is_digit(data: U8, at: int) -> bool:
-    return ZERO <= _byte(data, at) <= NINE
+    byte: int = _byte(data, at)
+    return ZERO <= byte <= NINE
 
 
 @compiled_inline
@@ -79,7 +79,7 @@ def _is_word(data: U8, at: int, word: bytes) -> bool:
 @compiled_inline
 def _is_escape(data: U8, at: int) -> bool:
     """Whether the byte after a backslash stands for one character; not of Unicode escapes, which may be half of one."""
-    byte = _byte(data, at)
+    byte: int = _byte(data, at)
     return (
         byte == QUOTE or byte == BACKSLASH or byte == SLASH
         or byte == 98 or byte == 102 or byte == 110 or byte == 114 or byte == 116
@@ -197,7 +197,8 @@ def _is_repeated(data: U8, at: int, earlier: int, size: int) -> bool:
     difference = np.uint8(0)
     for i in range(size):
         difference |= _byte(data, at + i) ^ _byte(data, earlier + i)
-    return difference == 0
+    same: bool = difference == 0
+    return same
 
 
 @compiled_inline
@@ -210,8 +211,9 @@ def _split_object(
     The kind of a cell that was not found yet is 255. `fields` are, for each field of the last lines, where it starts,
     how many bytes its name and punctuation have, and its column: usually, all lines have the same fields.
     """
-    if _byte(data, _after_space(data, at + 1)) == CLOSE:
-        return _after_space(data, at + 1) + 1
+    first: int = _after_space(data, at + 1)
+    if _byte(data, first) == CLOSE:
+        return first + 1
     field = 0
     while True:
         known = min(field, len(fields) - 1)
