@@ -58,12 +58,12 @@ def rejected(data: str | bytes, lines: CsvFormat | JsonFormat = CSV) -> list[tup
     return [(row["reason"], json.loads(row["row"])["text"]) for row in table.to_pylist()]
 
 
-def csv_cell(value: Any) -> str:
+def csv_cell(value: Any, escape: str = '"') -> str:
     if value is None:
         return ""
     text = value.isoformat() if isinstance(value, date) else str(value)
     if isinstance(value, str):
-        return '"' + text.replace('"', '""') + '"'
+        return '"' + text.replace(escape, 2 * escape).replace('"', '"' if escape == '"' else escape + '"') + '"'
     return text
 
 
@@ -77,11 +77,12 @@ def same_rows(found: Sequence[dict[str, Any]], expected: Sequence[dict[str, Any]
     return sorted(map(by_text, found)) == sorted(map(by_text, plain))
 
 
-@given(st.lists(ROWS, min_size=1, max_size=8))
-def test_csv_rows_are_read_as_they_were_written(rows: list[dict[str, Any]]) -> None:
-    lines = [",".join(csv_cell(row[name]) for name in NAMES) for row in rows]
+@given(st.lists(ROWS, min_size=1, max_size=8), st.sampled_from(['"', "\\"]))
+def test_csv_rows_are_read_as_they_were_written(rows: list[dict[str, Any]], escape: str) -> None:
+    lines = [",".join(csv_cell(row[name], escape) for name in NAMES) for row in rows]
     # A text of spaces is kept; only a line of nothing else would be blank.
-    assert same_rows(read("".join(line + "\n" for line in lines)), rows)
+    written = CsvFormat(CSV.columns, NAMES, Dialect(escape=escape))
+    assert same_rows(read("".join(line + "\n" for line in lines), written), rows)
 
 
 @given(st.lists(ROWS, min_size=1, max_size=8), st.booleans())
